@@ -1,0 +1,260 @@
+// The only file that knows Python: arrays in, arrays filled. Input is checked in checks.py; what is
+// verified again here is what memory safety needs.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "bistochastize.hpp"
+#include "grid.hpp"
+#include "pyramid.hpp"
+#include "splat.hpp"
+#include "system.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace bilateral;
+
+template <class T>
+using Input = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Output = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::invalid_argument(what);
+}
+
+template <class Array>
+std::size_t channels_over(const Array& array, std::size_t items) {
+  require(array.size() % items == 0 && array.size() > 0, "array does not match the grid");
+  return array.size() / items;
+}
+
+// A grid with what is derived from it once: the pyramid and the bistochastization.
+class PyGrid {
+ public:
+  explicit PyGrid(Grid grid) : grid_(std::move(grid)) {}
+
+  const Grid& grid() const { return grid_; }
+
+  void finish(double centre, double space, double range, int threads) {
+    grid_.centre = centre;
+    grid_.space = space;
+    grid_.range = range;
+    n_ = Buffer<float>(grid_.vertices, 1.0f);
+    iterations_ = bistochastize(grid_, n_, 2e-6, threads);
+  }
+
+  void coarsen(int threads) { build_pyramid(grid_, threads); }
+
+  int iterations() const { return iterations_; }
+
+  template <class T>
+  const T* n(int threads) const {
+    if constexpr (std::is_same_v<T, float>) {
+      return n_.data();
+    } else {
+      std::call_once(once_, [&] {
+        Buffer<double> fine(grid_.vertices);
+        std::copy_n(n_.data(), grid_.vertices, fine.data());
+        bistochastize(grid_, fine, 1e-12, threads);
+        n64_ = std::move(fine);
+      });
+      return n64_.data();
+    }
+  }
+
+ private:
+  Grid grid_;
+  Buffer<float> n_;
+  int iterations_ = 0;
+  mutable std::once_flag once_;
+  mutable Buffer<double> n64_;
+};
+
+using Matrix = std::array<std::array<double, 3>, 3>;
+
+template <class T>
+PyGrid* make_grid(const Input<T>& pixels, const Matrix& matrix, const std::array<double, 3>& offset,
+                  double nominal_max, double sigma_xy, const std::array<double, 3>& sigma,
+                  int threads) {
+  require(pixels.ndim() == 3 && (pixels.shape(2) == 1 || pixels.shape(2) == 3) && pixels.size() > 0,
+          "reference must be H x W x 1 or H x W x 3");
+  const Reference<T> reference{pixels.data(), pixels.shape(0), pixels.shape(1), pixels.shape(2),
+                               matrix,        offset,          sigma,           nominal_max};
+  const nb::gil_scoped_release release;
+  return new PyGrid(build_grid(reference, sigma_xy, threads));
+}
+
+template <class T>
+void py_splat(const PyGrid& self, const Input<T>& pixels, const Output<T>& out, int threads) {
+  const std::size_t channels = channels_over(pixels, self.grid().pixel.size());
+  require(out.size() == channels * self.grid().vertices, "out does not match the grid");
+  const nb::gil_scoped_release release;
+  splat(self.grid(), pixels.data(), channels, out.data(), threads);
+}
+
+template <class T>
+void py_slice(const PyGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
+  const std::size_t channels = channels_over(vertices, self.grid().vertices);
+  require(out.size() == channels * self.grid().pixel.size(), "out does not match the grid");
+  const nb::gil_scoped_release release;
+  slice(self.grid(), vertices.data(), channels, out.data(), threads);
+}
+
+template <class T>
+void py_blur(const PyGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
+  const std::size_t channels = channels_over(vertices, self.grid().vertices);
+  require(out.size() == vertices.size(), "out does not match the input");
+  const nb::gil_scoped_release release;
+  blur(self.grid(), vertices.data(), channels, out.data(), threads);
+}
+
+template <class T>
+nb::tuple py_splat_target(const PyGrid& self, const Input<T>& target,
+                          const std::optional<Input<T>>& confidence, const Output<T>& weight,
+                          const Output<T>& weighted, int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t channels = channels_over(target, grid.pixel.size());
+  require(!confidence || confidence->size() == grid.pixel.size(), "confidence does not match");
+  require(weight.size() == grid.vertices && weighted.size() == grid.vertices * channels,
+          "outputs do not match the grid");
+  Observed seen;
+  {
+    const nb::gil_scoped_release release;
+    seen = splat_target(grid, target.data(), confidence ? confidence->data() : nullptr, channels,
+                        weight.data(), weighted.data(), threads);
+  }
+  nb::object invalid = nb::none();
+  if (seen.invalid != Observed::none) invalid = nb::int_(seen.invalid);
+  return nb::make_tuple(seen.known, seen.low, seen.high, invalid);
+}
+
+template <class T>
+void py_start(const PyGrid& self, const Input<T>& weight, const Input<T>& weighted, bool pyramid,
+              const Output<T>& x, int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t channels = channels_over(weighted, grid.vertices);
+  require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
+  const nb::gil_scoped_release release;
+  (pyramid ? pyramid_start<T> : flat_start<T>)(grid, weight.data(), weighted.data(), channels,
+                                               x.data(), threads);
+}
+
+// What runs between two steps: now and then Python's pending signals (Ctrl-C), and the caller's
+// function. An exception ends the solve and is raised after the threads have joined.
+class AfterStep {
+ public:
+  explicit AfterStep(nb::object callback) : callback_(std::move(callback)) {}
+
+  bool operator()(int step, double residual) {
+    const auto now = std::chrono::steady_clock::now();
+    if (callback_.is_none() && now - last_ < std::chrono::milliseconds(50)) return false;
+    const nb::gil_scoped_acquire acquire;
+    last_ = now;
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      return !callback_.is_none() && nb::cast<bool>(nb::bool_(callback_(step, residual)));
+    } catch (...) {
+      error_ = std::current_exception();
+      return true;
+    }
+  }
+
+  void raise() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  nb::object callback_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  std::exception_ptr error_;
+};
+
+template <class T>
+nb::tuple py_solve(const PyGrid& self, const Input<T>& weight, const Input<T>& weighted,
+                   const Output<T>& x, const std::vector<double>& scale, double smoothness,
+                   bool pyramid, int most_steps, double tolerance, nb::object callback,
+                   int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t channels = channels_over(weighted, grid.vertices);
+  require(weight.size() == grid.vertices && x.size() == weighted.size() &&
+              scale.size() == channels,
+          "sizes do not match");
+  AfterStep after_step(std::move(callback));
+  PcgOptions options;
+  options.smoothness = smoothness;
+  options.preconditioner = pyramid ? Preconditioner::pyramid : Preconditioner::jacobi;
+  options.most_steps = most_steps;
+  options.tolerance = tolerance;
+  options.threads = threads;
+  options.after_step = std::ref(after_step);
+  PcgResult result;
+  {
+    const nb::gil_scoped_release release;
+    result = solve_system(grid, self.n<T>(threads), weight.data(), weighted.data(), channels,
+                          scale.data(), x.data(), options);
+  }
+  after_step.raise();
+  return nb::make_tuple(result.residuals, result.converged);
+}
+
+template <class T>
+void define_for(nb::class_<PyGrid>& grid) {
+  grid.def("splat", &py_splat<T>, "pixels"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
+      .def("slice", &py_slice<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
+      .def("blur", &py_blur<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
+      .def("splat_target", &py_splat_target<T>, "target"_a.noconvert(),
+           "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
+           "threads"_a)
+      .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
+           "x"_a.noconvert(), "threads"_a)
+      .def("solve", &py_solve<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+           "x"_a.noconvert(), "scale"_a, "smoothness"_a, "pyramid"_a, "most_steps"_a,
+           "tolerance"_a, "callback"_a.none(), "threads"_a);
+}
+
+template <class T>
+void define_build(nb::module_& m) {
+  m.def("build_grid", &make_grid<T>, "reference"_a.noconvert(), "matrix"_a, "offset"_a,
+        "nominal_max"_a, "sigma_xy"_a, "sigma"_a, "threads"_a);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  nb::class_<PyGrid> grid(m, "Grid");
+  grid.def_prop_ro("n_vertices", [](const PyGrid& self) { return self.grid().vertices; })
+      .def_prop_ro("dimensions", [](const PyGrid& self) { return self.grid().dimensions; })
+      .def_prop_ro("bistochastization_steps", &PyGrid::iterations)
+      .def_prop_ro("level_sizes",
+                   [](const PyGrid& self) {
+                     std::vector<std::size_t> sizes{self.grid().vertices};
+                     for (const Level& level : self.grid().levels)
+                       sizes.push_back(level.parent_band.back());
+                     return sizes;
+                   })
+      .def("coarsen", &PyGrid::coarsen, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("bistochastize", &PyGrid::finish, "centre"_a, "space"_a, "range"_a, "threads"_a,
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("coordinates", [](const PyGrid& self) { return coordinates(self.grid()); });
+  define_for<float>(grid);
+  define_for<double>(grid);
+  define_build<std::uint8_t>(m);
+  define_build<std::uint16_t>(m);
+  define_build<float>(m);
+  define_build<double>(m);
+}

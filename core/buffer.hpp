@@ -1,0 +1,61 @@
+// Large uninitialised arrays. A std::vector would write zeros to memory that the next loop
+// overwrites, and huge pages spare one page fault per 4 KiB.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace bilateral {
+
+template <class T>
+class Buffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  Buffer() = default;
+  explicit Buffer(std::size_t size) : size_(size) {
+    constexpr std::size_t line = 64, page = 4096, huge = std::size_t{1} << 21;
+    if (size > (std::numeric_limits<std::size_t>::max() - huge) / sizeof(T) / 2)
+      throw std::bad_alloc();
+    const std::size_t bytes = size * sizeof(T) + page;
+    const std::size_t alignment = bytes >= 2 * huge ? huge : line;
+    const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    memory_.reset(std::aligned_alloc(alignment, rounded));
+    if (!memory_) throw std::bad_alloc();
+#if defined(__linux__)
+    if (alignment == huge) madvise(memory_.get(), rounded, MADV_HUGEPAGE);
+#endif
+    // Large blocks all start at the same place within a page; loops over several arrays would
+    // then have loads wait for unrelated stores. Each block starts at a cache line of its own.
+    const auto block = reinterpret_cast<std::uintptr_t>(memory_.get()) / page;
+    const std::size_t stagger = block * 2654435761u % (page / line) * line;
+    data_ = reinterpret_cast<T*>(static_cast<std::byte*>(memory_.get()) + stagger);
+  }
+  Buffer(std::size_t size, T value) : Buffer(size) { std::fill_n(data_, size, value); }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace bilateral

@@ -1,0 +1,68 @@
+// Walking over the grid's edges, band by band. A band is a run of rows of tiles: the unit of
+// parallel work and of summation, the same for any number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "grid.hpp"
+#include "multiversion.hpp"
+#include "threads.hpp"
+
+namespace bilateral {
+
+// The rows of tiles [row, row_end) and the vertices [first, last) of one band.
+struct Band {
+  std::size_t row, row_end, first, last;
+
+  Band(const Grid& grid, std::size_t band)
+      : row(grid.band_row[band]), row_end(grid.band_row[band + 1]), first(grid.row_vertex[row]),
+        last(grid.row_vertex[row_end]) {}
+};
+
+// f(i) for i in [begin, end), four runs in turn. Neighbouring items often add to the same place;
+// taken one after another, each would wait for the one before.
+template <class F>
+BILATERAL_INLINE void in_turns(std::size_t begin, std::size_t end, F&& f) {
+  const std::size_t run = (end - begin) / 4;
+  for (std::size_t i = begin; i < begin + run; ++i)
+    for (std::size_t turn = 0; turn < 4; ++turn) f(i + turn * run);
+  for (std::size_t i = begin + 4 * run; i < end; ++i) f(i);
+}
+
+// Calls inside(e) for every edge of a kind with both ends in the band, and for edges along y that
+// cross its border, lower(e) where only b is outside, upper(e) where only a is.
+template <class Inside, class Lower, class Upper>
+void each_edge(const Grid& grid, const Band& band, std::size_t kind, Inside&& inside,
+               Lower&& lower, Upper&& upper) {
+  const auto& row = grid.edges[kind].row;
+  const bool crosses = kind == y_edges;
+  const std::size_t within = row[crosses ? band.row_end - 1 : band.row_end];
+  if (crosses && band.row > 0)
+    for (std::size_t e = row[band.row - 1]; e < row[band.row]; ++e) upper(e);
+  in_turns(row[band.row], within, inside);
+  for (std::size_t e = within; e < row[band.row_end]; ++e) lower(e);
+}
+
+// The bands [begin, end) of one worker: about the same number of vertices for each.
+struct Share {
+  std::size_t begin, end;
+
+  // `band` holds the first vertex of each band, and the end.
+  Share(const std::vector<std::uint32_t>& band, const Worker& worker)
+      : begin(bound(band, worker.rank, worker.size)),
+        end(bound(band, worker.rank + 1, worker.size)) {}
+
+ private:
+  static std::size_t bound(const std::vector<std::uint32_t>& band, int rank, int size) {
+    if (rank == size) return band.size() - 1;
+    const std::uint64_t target = std::uint64_t{band.back()} * static_cast<std::uint64_t>(rank) /
+                                 static_cast<std::uint64_t>(size);
+    return static_cast<std::size_t>(std::lower_bound(band.begin(), band.end() - 1, target) -
+                                    band.begin());
+  }
+};
+
+}  // namespace bilateral

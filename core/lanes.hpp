@@ -1,0 +1,64 @@
+// Short vectors in the compilers' common extension: a comparison is -1 in each lane where it
+// holds, `mask ? a : b` selects by lane.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "multiversion.hpp"
+
+namespace bilateral {
+
+// N numbers of type T as one value.
+template <class T, std::size_t N>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
+};
+template <class T, std::size_t N>
+using Lanes = typename LanesOf<T, N>::type;
+
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed between inlined functions
+
+template <class V>
+BILATERAL_INLINE V load_lanes(const void* from) {
+  V value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class V>
+BILATERAL_INLINE void store_lanes(void* to, V value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+// Folds the lanes with f, halving the vector until one number is left.
+template <class T, std::size_t N, class F>
+BILATERAL_INLINE T fold_lanes(Lanes<T, N> value, F f) {
+  if constexpr (N == 2) {
+    return f(value[0], value[1]);
+  } else {
+    const auto low = load_lanes<Lanes<T, N / 2>>(&value);
+    const auto high = load_lanes<Lanes<T, N / 2>>(reinterpret_cast<const T*>(&value) + N / 2);
+    return fold_lanes<T, N / 2>(f(low, high), f);
+  }
+}
+
+// a[i], b[i], a[i + 1], b[i + 1], ... for N numbers each, written to 2 N consecutive places.
+template <class T, std::size_t N>
+BILATERAL_INLINE void store_interleaved(T* to, Lanes<T, N> a, Lanes<T, N> b) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    store_lanes(to, __builtin_shufflevector(a, b, (I / 2 + I % 2 * N)...));
+    store_lanes(to + N, __builtin_shufflevector(a, b, (N / 2 + I / 2 + I % 2 * N)...));
+  }(std::make_index_sequence<N>{});
+}
+
+inline constexpr auto lanes_least = [](auto a, auto b)
+    __attribute__((always_inline)) { return a < b ? a : b; };
+inline constexpr auto lanes_most = [](auto a, auto b)
+    __attribute__((always_inline)) { return a > b ? a : b; };
+inline constexpr auto lanes_sum = [](auto a, auto b)
+    __attribute__((always_inline)) { return a + b; };
+
+}  // namespace bilateral

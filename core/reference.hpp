@@ -1,0 +1,206 @@
+// From reference pixels to colour keys: affine feature maps, cells, packing.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "keys.hpp"
+#include "multiversion.hpp"
+#include "threads.hpp"
+
+namespace bilateral {
+
+// A value that equals a cell's edge up to rounding belongs to the upper cell: .299 k + .587 k +
+// .114 k must land in the cell of k.
+inline constexpr double edge_guard = 1e-9;
+
+// Coordinates beyond this many cells from 0 share the outermost cell; finer cells than this are
+// of no use, since no two distinct 16-bit colours are that close.
+inline constexpr double coordinate_limit = 0x1p40;
+
+// Reference pixels, channels interleaved: row-major, H x W x channels. `channels` features are
+// made from them: feature k = sum_j matrix[k][j] * value_j + offset[k], divided by sigma[k].
+template <class T>
+struct Reference {
+  const T* data;
+  std::size_t height, width, channels;
+  std::array<std::array<double, 3>, 3> matrix;  // only the diagonal unless channels == 3
+  std::array<double, 3> offset;
+  std::array<double, 3> sigma;
+  double nominal_max;  // values are usually in [0, nominal_max]
+};
+
+// cell k = trunc(sum_j scale[k][j] * value_j + shift[k]), never negative.
+struct Binning {
+  std::size_t channels;
+  std::array<std::array<double, 3>, 3> scale{};
+  std::array<double, 3> shift{};
+  bool clamp = false;  // set when some pixel may lie beyond coordinate_limit
+  std::array<double, 3> largest{};
+  KeyLayout layout;
+};
+
+namespace detail {
+
+template <class T>
+BILATERAL_INLINE double cell_of(const T* pixel, const Binning& bins, std::size_t k) {
+  double value = bins.shift[k];
+  if (bins.channels == 3)
+    value += bins.scale[k][0] * static_cast<double>(pixel[0]) +
+             bins.scale[k][1] * static_cast<double>(pixel[1]) +
+             bins.scale[k][2] * static_cast<double>(pixel[2]);
+  else
+    value += bins.scale[k][k] * static_cast<double>(pixel[k]);
+  return value;
+}
+
+template <class T>
+BILATERAL_INLINE void rgb_keys(const T* pixels, std::size_t n, const Binning& bins,
+                               NarrowKey* keys) {
+  const double a00 = bins.scale[0][0], a01 = bins.scale[0][1], a02 = bins.scale[0][2];
+  const double a10 = bins.scale[1][0], a11 = bins.scale[1][1], a12 = bins.scale[1][2];
+  const double a20 = bins.scale[2][0], a21 = bins.scale[2][1], a22 = bins.scale[2][2];
+  const double b0 = bins.shift[0], b1 = bins.shift[1], b2 = bins.shift[2];
+  const int s0 = bins.layout.shift[0], s1 = bins.layout.shift[1];
+  for (std::size_t x = 0; x < n; ++x) {
+    const double r = pixels[3 * x], g = pixels[3 * x + 1], b = pixels[3 * x + 2];
+    const auto l = static_cast<std::int32_t>(a00 * r + a01 * g + a02 * b + b0);
+    const auto u = static_cast<std::int32_t>(a10 * r + a11 * g + a12 * b + b1);
+    const auto v = static_cast<std::int32_t>(a20 * r + a21 * g + a22 * b + b2);
+    keys[x] = (l << s0) | (u << s1) | v;
+  }
+}
+
+template <class T>
+BILATERAL_INLINE void gray_keys(const T* pixels, std::size_t n, const Binning& bins,
+                                NarrowKey* keys) {
+  const double a = bins.scale[0][0], b = bins.shift[0];
+  for (std::size_t x = 0; x < n; ++x)
+    keys[x] = static_cast<std::int32_t>(a * static_cast<double>(pixels[x]) + b);
+}
+
+template <class T>
+BILATERAL_INLINE bool within(const T* values, std::size_t n, T highest) {
+  unsigned outside = 0;
+  for (std::size_t i = 0; i < n; ++i) outside |= !((values[i] >= T{0}) & (values[i] <= highest));
+  return outside == 0;
+}
+
+#define BILATERAL_PIXEL_LOOPS(T)                                                             \
+  BILATERAL_MULTIVERSION inline void rgb_row(const T* pixels, std::size_t n,                 \
+                                             const Binning& bins, NarrowKey* keys) {         \
+    rgb_keys(pixels, n, bins, keys);                                                         \
+  }                                                                                          \
+  BILATERAL_MULTIVERSION inline void gray_row(const T* pixels, std::size_t n,                \
+                                              const Binning& bins, NarrowKey* keys) {        \
+    gray_keys(pixels, n, bins, keys);                                                        \
+  }
+BILATERAL_PIXEL_LOOPS(std::uint8_t)
+BILATERAL_PIXEL_LOOPS(std::uint16_t)
+BILATERAL_PIXEL_LOOPS(float)
+BILATERAL_PIXEL_LOOPS(double)
+#undef BILATERAL_PIXEL_LOOPS
+
+BILATERAL_MULTIVERSION inline bool all_within(const float* values, std::size_t n, float highest) {
+  return within(values, n, highest);
+}
+BILATERAL_MULTIVERSION inline bool all_within(const double* values, std::size_t n,
+                                              double highest) {
+  return within(values, n, highest);
+}
+template <class T>
+bool all_within(const T*, std::size_t, T) {
+  return true;  // integers cannot leave their range
+}
+
+}  // namespace detail
+
+// Keys of n consecutive pixels.
+template <class T>
+void row_keys(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
+  if (bins.channels == 3)
+    detail::rgb_row(pixels, n, bins, keys);
+  else if (bins.channels == 1)
+    detail::gray_row(pixels, n, bins, keys);
+  else
+    std::fill_n(keys, n, NarrowKey{0});
+}
+
+template <class T>
+void row_keys(const T* pixels, std::size_t n, const Binning& bins, WideKey* keys) {
+  for (std::size_t x = 0; x < n; ++x) {
+    WideKey key = 0;
+    for (std::size_t k = 0; k < bins.channels; ++k) {
+      double cell = detail::cell_of(pixels + x * bins.channels, bins, k);
+      if (bins.clamp) cell = std::clamp(cell, 0.0, bins.largest[k]);
+      key |= static_cast<WideKey>(static_cast<std::uint64_t>(cell)) << bins.layout.shift[k];
+    }
+    keys[x] = key;
+  }
+}
+
+// Chooses the cells and the key layout of a finite reference. Values outside the nominal range (floating-point
+// references only) cost one more pass, which finds the true range.
+template <class T>
+Binning make_binning(const Reference<T>& reference, int threads) {
+  Binning bins;
+  bins.channels = reference.channels;
+  const std::size_t rows = reference.height, row = reference.width * reference.channels;
+  for (std::size_t k = 0; k < bins.channels; ++k) {
+    const double inverse = std::min(1 / reference.sigma[k], coordinate_limit / 512);
+    for (std::size_t j = 0; j < bins.channels; ++j)
+      bins.scale[k][j] = reference.matrix[k][j] * inverse;
+    bins.shift[k] = reference.offset[k] * inverse + edge_guard;
+  }
+  std::atomic<bool> nominal{true};
+  parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
+    if (!detail::all_within(reference.data + y * row, row, static_cast<T>(reference.nominal_max)))
+      nominal.store(false, std::memory_order_relaxed);
+  });
+  std::array<double, 3> low{}, high{};
+  if (nominal) {
+    for (std::size_t k = 0; k < bins.channels; ++k) {
+      high[k] = bins.shift[k];
+      for (std::size_t j = 0; j < bins.channels; ++j)
+        high[k] += std::max(bins.scale[k][j], 0.0) * reference.nominal_max;
+    }
+  } else {
+    struct Span {
+      std::array<double, 3> low{}, high{};
+    };
+    std::vector<Span> spans(rows);
+    parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
+      Span span;
+      for (std::size_t x = 0; x < reference.width; ++x)
+        for (std::size_t k = 0; k < bins.channels; ++k) {
+          const T* pixel = reference.data + y * row + x * bins.channels;
+          const double cell = std::clamp(detail::cell_of(pixel, bins, k), -coordinate_limit,
+                                         coordinate_limit);
+          span.low[k] = std::min(span.low[k], std::floor(cell));
+          span.high[k] = std::max(span.high[k], cell);
+        }
+      spans[y] = span;
+    });
+    for (const Span& span : spans)
+      for (std::size_t k = 0; k < bins.channels; ++k) {
+        low[k] = std::min(low[k], span.low[k]);
+        high[k] = std::max(high[k], span.high[k]);
+        bins.clamp = bins.clamp || -low[k] >= coordinate_limit || high[k] >= coordinate_limit;
+      }
+  }
+  std::vector<std::uint64_t> largest;
+  for (std::size_t k = 0; k < bins.channels; ++k) {
+    bins.shift[k] -= low[k];
+    bins.largest[k] = std::floor(high[k] - low[k]);
+    largest.push_back(static_cast<std::uint64_t>(bins.largest[k]));
+  }
+  bins.layout = KeyLayout::of(largest);
+  return bins;
+}
+
+}  // namespace bilateral

@@ -1,0 +1,246 @@
+// Between pixels and vertices: splat (S), slice (S^T), and the splat of a target with confidence.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "grid.hpp"
+#include "lanes.hpp"
+#include "multiversion.hpp"
+
+namespace bilateral {
+
+// S p: sums of K channels over each vertex's pixels.
+template <class T>
+void splat(const Grid& grid, const T* pixels, std::size_t channels, T* vertices, int threads) {
+  parallel_for(team_size(threads, grid.pixel.size(), 65536), grid.rows(),
+               [&](std::size_t r, std::size_t) {
+    const std::size_t first = grid.row_vertex[r], count = grid.row_vertex[r + 1] - first;
+    std::vector<double> sums(count * channels, 0.0);
+    for (std::size_t p = grid.row_pixel[r] * grid.width; p < grid.row_pixel[r + 1] * grid.width;
+         ++p)
+      for (std::size_t k = 0; k < channels; ++k)
+        sums[grid.pixel[p] * channels + k] += static_cast<double>(pixels[p * channels + k]);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      vertices[first * channels + i] = static_cast<T>(sums[i]);
+  });
+}
+
+// S^T v: each pixel takes its vertex's value.
+template <class T>
+void slice(const Grid& grid, const T* vertices, std::size_t channels, T* pixels, int threads) {
+  parallel_for(team_size(threads, grid.pixel.size(), 65536), grid.rows(),
+               [&](std::size_t r, std::size_t) {
+    const T* from = vertices + grid.row_vertex[r] * channels;
+    const std::size_t begin = grid.row_pixel[r] * grid.width;
+    const std::size_t end = grid.row_pixel[r + 1] * grid.width;
+    const std::uint32_t* vertex = grid.pixel.data();
+    if (channels == 1) {
+      for (std::size_t p = begin; p < end; ++p) pixels[p] = from[vertex[p]];
+    } else {
+      for (std::size_t p = begin; p < end; ++p)
+        std::copy_n(from + vertex[p] * channels, channels, pixels + p * channels);
+    }
+  });
+}
+
+// What the splat of a target found on its way.
+struct Observed {
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  std::size_t invalid = none;     // first pixel whose confidence is negative or not finite
+  std::size_t known = 0;          // pixels with data
+  std::vector<double> low, high;  // per channel, over the pixels with data
+};
+
+namespace detail {
+
+template <class T>
+BILATERAL_INLINE bool usable(T confidence) {
+  return confidence >= T{0} && confidence <= std::numeric_limits<T>::max();
+}
+
+// What one run of pixels contributes, `pairs` = (c, c t) per pixel with 0, 0 where there is no
+// data. Returns whether every confidence is usable.
+template <class T>
+BILATERAL_INLINE bool weigh_run(const T* target, const T* confidence, std::size_t n, T* pairs,
+                                T& low, T& high, std::size_t& known) {
+  constexpr std::size_t width = 32 / sizeof(T);
+  using Values = Lanes<T, width>;
+  using Mask = Lanes<std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>, width>;
+  constexpr T most = std::numeric_limits<T>::max();
+  Values lowest = Values{} + low, highest = Values{} + high;
+  Mask count = {}, bad = {};
+  std::size_t p = 0;
+  for (; p + width <= n; p += width) {
+    const auto t = load_lanes<Values>(target + p), c = load_lanes<Values>(confidence + p);
+    const Mask data = (c > T{0}) & (t >= -most) & (t <= most);
+    bad |= ~((c >= T{0}) & (c <= most));
+    count -= data;
+    lowest = lanes_least(data ? t : lowest, lowest);
+    highest = lanes_most(data ? t : highest, highest);
+    const Values w = data ? c : Values{}, wt = data ? c * t : Values{};
+    store_interleaved<T, width>(pairs + 2 * p, w, wt);
+  }
+  using Count = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  known += static_cast<std::size_t>(fold_lanes<Count, width>(count, lanes_sum));
+  low = fold_lanes<T, width>(lowest, lanes_least);
+  high = fold_lanes<T, width>(highest, lanes_most);
+  bool good = fold_lanes<Count, width>(bad, lanes_least) == 0;
+  for (; p < n; ++p) {
+    const bool data = confidence[p] > T{0} && std::abs(target[p]) <= most;
+    good = good && usable(confidence[p]);
+    known += data;
+    low = data && target[p] < low ? target[p] : low;
+    high = data && target[p] > high ? target[p] : high;
+    pairs[2 * p] = data ? confidence[p] : T{0};
+    pairs[2 * p + 1] = data ? confidence[p] * target[p] : T{0};
+  }
+  return good;
+}
+
+BILATERAL_MULTIVERSION inline bool weigh(const float* target, const float* confidence,
+                                         std::size_t n, float* pairs, float& low, float& high,
+                                         std::size_t& known) {
+  return weigh_run(target, confidence, n, pairs, low, high, known);
+}
+BILATERAL_MULTIVERSION inline bool weigh(const double* target, const double* confidence,
+                                         std::size_t n, double* pairs, double& low, double& high,
+                                         std::size_t& known) {
+  return weigh_run(target, confidence, n, pairs, low, high, known);
+}
+
+// Adds (c, c t) of one run of pixels of each of four rows to the sums of their vertices.
+// Neighbouring pixels mostly share a vertex, so adding along one row waits for the previous sum
+// each time. Four rows in turn, with sums of their own, keep the adders busy.
+template <class T>
+void add_four_runs(const T* pairs, std::size_t run, const std::uint32_t* vertex, std::size_t width,
+                   double* sums, std::size_t count) {
+  using Sum = Lanes<double, 2>;
+  using Pair = Lanes<T, 2>;
+  for (std::size_t x = 0; x < run; ++x)
+    for (std::size_t lane = 0; lane < 4; ++lane) {
+      double* to = sums + 2 * (lane * count + vertex[lane * width + x]);
+      const auto pair = load_lanes<Pair>(pairs + 2 * (lane * run + x));
+      store_lanes(to, load_lanes<Sum>(to) + __builtin_convertvector(pair, Sum));
+    }
+}
+
+// Sums of one row of tiles: confidence and confidence * target.
+template <class T>
+class RowSplat {
+ public:
+  RowSplat(const Grid& grid, const T* target, const T* confidence, std::size_t channels)
+      : grid_(grid), target_(target), confidence_(confidence), channels_(channels) {}
+
+  Observed seen;
+
+  void run(std::size_t row, T* weight, T* weighted) {
+    const std::size_t first = grid_.row_vertex[row], count = grid_.row_vertex[row + 1] - first;
+    const std::size_t stride = channels_ + 1;
+    const std::size_t sets = channels_ == 1 ? 4 : 1;
+    sums_.assign(sets * count * stride, 0.0);
+    seen = {};
+    seen.low.assign(channels_, std::numeric_limits<double>::infinity());
+    seen.high.assign(channels_, -std::numeric_limits<double>::infinity());
+    std::size_t y = grid_.row_pixel[row];
+    const std::size_t bottom = grid_.row_pixel[row + 1];
+    if (channels_ == 1)
+      for (; y + 4 <= bottom; y += 4) add_four_rows(y * grid_.width, count);
+    for (std::size_t p = y * grid_.width; p < bottom * grid_.width; ++p) add(p);
+    for (std::size_t v = 0; v < count; ++v) {
+      double* sums = &sums_[v * stride];
+      for (std::size_t set = 1; set < sets; ++set)
+        for (std::size_t k = 0; k < stride; ++k) sums[k] += sums[set * count * stride + k];
+      weight[first + v] = static_cast<T>(sums[0]);
+      for (std::size_t k = 0; k < channels_; ++k)
+        weighted[(first + v) * channels_ + k] = static_cast<T>(sums[k + 1]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t longest_run = 256;
+
+  void add_four_rows(std::size_t begin, std::size_t count) {
+    T low = static_cast<T>(seen.low[0]), high = static_cast<T>(seen.high[0]);
+    for (std::size_t x = 0; x < grid_.width; x += longest_run) {
+      const std::size_t run = std::min(longest_run, grid_.width - x);
+      for (std::size_t lane = 0; lane < 4; ++lane) {
+        const std::size_t p = begin + lane * grid_.width + x;
+        if (!weigh(target_ + p, confidence_ ? confidence_ + p : ones_.data(), run,
+                   pairs_.data() + 2 * lane * run, low, high, seen.known))
+          find_invalid(p, p + run);
+      }
+      add_four_runs(pairs_.data(), run, grid_.pixel.data() + begin + x, grid_.width, sums_.data(),
+                    count);
+    }
+    seen.low[0] = static_cast<double>(low);
+    seen.high[0] = static_cast<double>(high);
+  }
+
+  void add(std::size_t p) {
+    const T c = confidence_ ? confidence_[p] : T{1};
+    if (!usable(c)) seen.invalid = std::min(seen.invalid, p);
+    const T* t = target_ + p * channels_;
+    bool data = c > T{0};
+    for (std::size_t k = 0; k < channels_; ++k)
+      data &= std::abs(t[k]) <= std::numeric_limits<T>::max();
+    if (!data) return;
+    ++seen.known;
+    double* sums = &sums_[grid_.pixel[p] * (channels_ + 1)];
+    sums[0] += static_cast<double>(c);
+    for (std::size_t k = 0; k < channels_; ++k) {
+      const auto value = static_cast<double>(t[k]);
+      seen.low[k] = std::min(seen.low[k], value);
+      seen.high[k] = std::max(seen.high[k], value);
+      sums[k + 1] += static_cast<double>(c * t[k]);
+    }
+  }
+
+  void find_invalid(std::size_t begin, std::size_t end) {
+    for (std::size_t p = begin; p < end; ++p)
+      if (!usable(confidence_[p])) seen.invalid = std::min(seen.invalid, p);
+  }
+
+  const Grid& grid_;
+  const T* target_;
+  const T* confidence_;
+  std::size_t channels_;
+  std::vector<double> sums_;
+  std::vector<T> pairs_ = std::vector<T>(2 * 4 * longest_run);
+  std::vector<T> ones_ = std::vector<T>(longest_run, T{1});
+};
+
+}  // namespace detail
+
+// weight = S c and weighted = S (c * t). A pixel with a non-finite target counts as confidence 0.
+// `confidence` may be null: 1 everywhere.
+template <class T>
+Observed splat_target(const Grid& grid, const T* target, const T* confidence,
+                      std::size_t channels, T* weight, T* weighted, int threads) {
+  std::vector<Observed> seen(grid.rows());
+  const int team = team_size(threads, grid.pixel.size(), 65536);
+  std::vector<detail::RowSplat<T>> workers(
+      static_cast<std::size_t>(team),
+      detail::RowSplat<T>(grid, target, confidence, channels));
+  parallel_for(team, grid.rows(), [&](std::size_t r, std::size_t rank) {
+    workers[rank].run(r, weight, weighted);
+    seen[r] = workers[rank].seen;
+  });
+  Observed all = seen[0];
+  for (const Observed& row : seen) {
+    all.invalid = std::min(all.invalid, row.invalid);
+    if (&row != &seen[0]) all.known += row.known;
+    for (std::size_t k = 0; k < channels; ++k) {
+      all.low[k] = std::min(all.low[k], row.low[k]);
+      all.high[k] = std::max(all.high[k], row.high[k]);
+    }
+  }
+  return all;
+}
+
+}  // namespace bilateral

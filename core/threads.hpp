@@ -1,0 +1,122 @@
+// A team of threads for one call: spawned, run to the end, joined. Nothing outlives the call,
+// so a process may fork between calls.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+namespace bilateral {
+
+inline void relax() {
+#if defined(__x86_64__) || defined(_M_X64)
+  _mm_pause();
+#endif
+}
+
+// Blocks until all threads of the team arrive. Spins briefly, since the phases between two
+// barriers often last microseconds, then sleeps.
+class Barrier {
+ public:
+  void resize(int parties) { parties_ = parties; }
+
+  void wait() {
+    if (parties_ == 1) return;
+    const std::uint32_t phase = phase_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parties_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      phase_.store(phase + 1, std::memory_order_release);
+      phase_.notify_all();
+      return;
+    }
+    for (int spin = 0; spin < 1000; ++spin) {
+      if (phase_.load(std::memory_order_acquire) != phase) return;
+      relax();
+    }
+    while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase);
+  }
+
+ private:
+  int parties_ = 1;
+  std::atomic<int> arrived_{0};
+  std::atomic<std::uint32_t> phase_{0};
+};
+
+// What one thread of a team knows.
+struct Worker {
+  int rank;
+  int size;
+  Barrier& barrier;
+};
+
+// Runs f(Worker) on `threads` threads, the caller being rank 0. If the system refuses a thread,
+// the team is smaller; results never depend on its size. A function that waits at the barrier
+// must not throw.
+template <class F>
+void run_team(int threads, F&& f) {
+  Barrier barrier;
+  if (threads <= 1) {
+    f(Worker{0, 1, barrier});
+    return;
+  }
+  std::atomic<int> size{0};
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(threads));
+  auto body = [&](int rank) noexcept {
+    size.wait(0);
+    try {
+      f(Worker{rank, size.load(), barrier});
+    } catch (...) {
+      errors[static_cast<std::size_t>(rank)] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  others.reserve(static_cast<std::size_t>(threads - 1));
+  try {
+    for (int rank = 1; rank < threads; ++rank) others.emplace_back(body, rank);
+  } catch (const std::system_error&) {
+  }
+  const int team = static_cast<int>(others.size()) + 1;
+  barrier.resize(team);
+  size.store(team);
+  size.notify_all();
+  body(0);
+  for (auto& thread : others) thread.join();
+  for (auto& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+// How many threads are worth starting for `work` items when one thread should have at least
+// `grain` of them.
+inline int team_size(int threads, std::size_t work, std::size_t grain) {
+  const std::size_t useful = std::max<std::size_t>(1, work / grain);
+  return static_cast<int>(std::min(useful, static_cast<std::size_t>(std::max(threads, 1))));
+}
+
+// f(item, rank) for every item. Each thread starts with a contiguous part of its own (neighbouring
+// items share pages of memory that the system has yet to supply), then helps the others. `rank`
+// selects scratch memory; f's result must not depend on it.
+template <class F>
+void parallel_for(int threads, std::size_t items, F&& f) {
+  const auto parts = static_cast<std::size_t>(team_size(threads, items, 1));
+  std::vector<std::atomic<std::size_t>> next(parts);
+  for (std::size_t part = 0; part < parts; ++part) next[part] = items * part / parts;
+  run_team(static_cast<int>(parts), [&](const Worker& worker) {
+    const auto rank = static_cast<std::size_t>(worker.rank);
+    for (std::size_t turn = 0; turn < parts; ++turn) {
+      const std::size_t part = (rank + turn) % parts, end = items * (part + 1) / parts;
+      for (std::size_t item; (item = next[part].fetch_add(1, std::memory_order_relaxed)) < end;)
+        f(item, rank);
+    }
+  });
+}
+
+}  // namespace bilateral

@@ -1,0 +1,33 @@
+"""The Fast Bilateral Solver (Barron & Poole, ECCV 2016).
+
+Edge-aware smoothing as one sparse linear solve in bilateral space: a noisy, sparse or coarse map
+in, the same map smooth and aligned with the edges of a photograph out.
+
+>>> import numpy as np
+>>> import bilateral
+>>> photo = np.zeros((64, 64, 3), np.uint8)
+>>> photo[:, 32:] = 200
+>>> depth = np.where(np.arange(64) < 32, 1.0, 3.0) + 0.3 * np.random.default_rng(0).normal(size=(64, 64))
+>>> smooth = bilateral.solve(photo, depth, smoothness=32)
+>>> smooth.shape, bool(abs(smooth[:, :32] - 1).max() < 0.3)
+((64, 64), True)
+"""
+
+from importlib.metadata import version as _version
+
+from bilateral.grid import BilateralGrid
+from bilateral.solver import BilateralSolver, ConvergenceWarning, SolveInfo, solve
+from bilateral.threads import get_num_threads, set_num_threads
+
+__version__ = _version("bilateral")
+
+__all__ = [
+    "BilateralGrid",
+    "BilateralSolver",
+    "ConvergenceWarning",
+    "SolveInfo",
+    "__version__",
+    "get_num_threads",
+    "set_num_threads",
+    "solve",
+]

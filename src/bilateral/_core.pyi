@@ -1,0 +1,61 @@
+"""The C++ core. Use it through ``bilateral.ops.cpu``."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+class Grid:
+    @property
+    def n_vertices(self) -> int: ...
+    @property
+    def dimensions(self) -> int: ...
+    @property
+    def bistochastization_steps(self) -> int: ...
+    @property
+    def level_sizes(self) -> list[int]: ...
+    def coarsen(self, threads: int) -> None: ...
+    def bistochastize(self, centre: float, space: float, range: float, threads: int) -> None: ...
+    def coordinates(self) -> list[int]: ...
+    def splat(self, pixels: NDArray[Any], out: NDArray[Any], threads: int) -> None: ...
+    def slice(self, vertices: NDArray[Any], out: NDArray[Any], threads: int) -> None: ...
+    def blur(self, vertices: NDArray[Any], out: NDArray[Any], threads: int) -> None: ...
+    def splat_target(
+        self,
+        target: NDArray[Any],
+        confidence: NDArray[Any] | None,
+        weight: NDArray[Any],
+        weighted: NDArray[Any],
+        threads: int,
+    ) -> tuple[int, list[float], list[float], int | None]: ...
+    def start(
+        self,
+        weight: NDArray[Any],
+        weighted: NDArray[Any],
+        pyramid: bool,
+        x: NDArray[Any],
+        threads: int,
+    ) -> None: ...
+    def solve(
+        self,
+        weight: NDArray[Any],
+        weighted: NDArray[Any],
+        x: NDArray[Any],
+        scale: Sequence[float],
+        smoothness: float,
+        pyramid: bool,
+        most_steps: int,
+        tolerance: float,
+        callback: Callable[[int, float], Any] | None,
+        threads: int,
+    ) -> tuple[list[float], bool]: ...
+
+def build_grid(
+    reference: NDArray[Any],
+    matrix: Sequence[Sequence[float]],
+    offset: Sequence[float],
+    nominal_max: float,
+    sigma_xy: float,
+    sigma: Sequence[float],
+    threads: int,
+) -> Grid: ...

@@ -1,0 +1,264 @@
+"""The one place where inputs are checked: which argument, what was expected, what came, what to do."""
+
+import math
+import operator
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+Array = NDArray[Any]
+
+BLURS = {"paper": (2.0, 1.0, 0.125), "uniform": None}
+
+
+def _got(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _array(name: str, value: ArrayLike) -> Array:
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name}: expected a plain array, got a masked array. "
+            f"Pass target.filled(np.nan), or the mask as confidence: ~mask."
+        )
+    array = np.asarray(value)
+    if array.dtype.kind not in "buif":
+        raise TypeError(
+            f"{name}: expected real numbers, got dtype {array.dtype}. "
+            f"Convert it first, for example with .astype(np.float32)."
+        )
+    return array
+
+
+def positive(name: str, value: float) -> float:
+    """A finite number above 0."""
+    number = _number(name, value, "a number above 0")
+    if number <= 0:
+        raise ValueError(f"{name}: expected a number above 0, got {_got(value)}.")
+    return number
+
+
+def not_negative(name: str, value: float) -> float:
+    """A finite number, 0 or above."""
+    number = _number(name, value, "a number, 0 or above")
+    if number < 0:
+        raise ValueError(f"{name}: expected a number, 0 or above, got {_got(value)}.")
+    return number
+
+
+def _number(name: str, value: float, expected: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: expected {expected}, got {_got(value)} ({type(value).__name__})."
+        ) from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name}: expected {expected}, got {_got(value)}.")
+    return number
+
+
+def count(name: str, value: int, least: int) -> int:
+    """A whole number of at least `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}: expected a whole number, got {_got(value)} ({type(value).__name__})."
+        ) from None
+    if number < least:
+        raise ValueError(f"{name}: expected at least {least}, got {number}.")
+    return number
+
+
+def count_from_text(name: str, value: str, least: int) -> int:
+    """A whole number given as text, as in an environment variable."""
+    try:
+        number = int(value)
+    except ValueError:
+        raise ValueError(f"{name}: expected a whole number, got {_got(value)}.") from None
+    return count(name, number, least)
+
+
+def choice(name: str, value: str, options: Collection[str]) -> str:
+    """One of a few names."""
+    if not isinstance(value, str) or value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name}: expected one of {listed}, got {_got(value)}.")
+    return value
+
+
+def callback(value: object) -> None:
+    """Something to call, or None."""
+    if value is not None and not callable(value):
+        raise TypeError(
+            f"callback: expected a function of (step, residual), got {_got(value)} "
+            f"({type(value).__name__})."
+        )
+
+
+def blur(value: str | tuple[float, float, float], dimensions: int) -> tuple[float, float, float]:
+    """B-bar's weights (centre, space, range) from a name or from themselves."""
+    if isinstance(value, str):
+        choice("blur", value, BLURS)
+        return BLURS[value] or (2.0 * dimensions, 1.0, 1.0)
+    try:
+        centre, space, range_ = value
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"blur: expected 'paper', 'uniform' or (centre, space, range), got {_got(value)}."
+        ) from None
+    return (
+        positive("blur[0] (centre)", centre),
+        not_negative("blur[1] (space)", space),
+        not_negative("blur[2] (range)", range_),
+    )
+
+
+class Reference(NamedTuple):
+    """A checked reference: (H, W, C) pixels in a dtype the core reads, and their white."""
+
+    pixels: Array
+    highest: float
+
+
+def reference(value: ArrayLike, highest: float | None) -> Reference:
+    """A gray or RGB image: uint8, uint16 or floating point, any strides."""
+    pixels = _array("reference", value)
+    if pixels.dtype not in (np.uint8, np.uint16) and pixels.dtype.kind != "f":
+        raise TypeError(
+            f"reference: expected uint8, uint16 or floating point, got dtype {pixels.dtype}. "
+            f"Convert it first, for example with .astype(np.float32) and reference_max=."
+        )
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, np.newaxis]
+    if pixels.ndim != 3 or pixels.shape[2] not in (1, 3):
+        hint = (
+            " Drop the alpha channel: reference[..., :3]."
+            if pixels.ndim == 3 and pixels.shape[2] == 4
+            else " Channels come last."
+        )
+        raise ValueError(
+            f"reference: expected a gray image (H, W) or an RGB image (H, W, 3), "
+            f"got shape {np.shape(value)}.{hint}"
+        )
+    if pixels.size == 0:
+        raise ValueError(
+            f"reference: expected at least one pixel, got shape {np.shape(value)}. "
+            f"Check that the image was read."
+        )
+    if pixels.dtype.kind == "f":
+        pixels = pixels.astype(np.float64 if pixels.dtype.itemsize > 4 else np.float32, copy=False)
+        if not np.isfinite(pixels).all():
+            at = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
+            raise ValueError(
+                f"reference: expected finite values, got {pixels[at]} at row {at[0]}, "
+                f"column {at[1]}. Replace it, for example with np.nan_to_num(reference)."
+            )
+    if highest is not None:
+        highest = positive("reference_max", highest)
+    else:
+        highest = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
+    return Reference(np.ascontiguousarray(pixels), highest)
+
+
+class Target(NamedTuple):
+    """A checked target: (H, W, K) values to compute with, and how the result should look."""
+
+    values: Array
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def target(value: ArrayLike, shape: tuple[int, int], dtype: DTypeLike | None) -> Target:
+    """A map (H, W) or (H, W, K) of the grid's size, of any real dtype."""
+    values = _array("target", value)
+    result = values.dtype if dtype is None else np.dtype(dtype)
+    if result.kind not in "buif":
+        raise TypeError(f"dtype: expected a real dtype, got {result}.")
+    pixel_map("target", values, shape)
+    original = values.shape
+    compute = np.result_type(_compute_dtype(values.dtype), _compute_dtype(result))
+    values = np.ascontiguousarray(values, dtype=compute).reshape(*shape, -1)
+    return Target(values, original, result)
+
+
+def pixel_map(name: str, values: Array, shape: tuple[int, ...]) -> None:
+    """An array (H, W) or (H, W, K) with at least one channel."""
+    if values.ndim not in (2, 3) or values.shape[:2] != shape or values.size == 0:
+        raise ValueError(
+            f"{name}: expected shape {shape} or {(*shape, 'K')}, as the reference has, "
+            f"got {values.shape}. Resize it to the reference first; channels come last."
+        )
+
+
+def confidence(value: ArrayLike | None, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array | None:
+    """A weight per pixel, or None for 1 everywhere. Its values are checked as they are summed."""
+    if value is None:
+        return None
+    values = _array("confidence", value)
+    if values.shape != shape and values.shape != (*shape, 1):
+        raise ValueError(
+            f"confidence: expected one number per pixel, shape {shape}, got {values.shape}. "
+            f"All channels of a target share it."
+        )
+    return np.ascontiguousarray(values, dtype=dtype).reshape(shape)
+
+
+def confidence_value(values: Array | None, invalid: int | None) -> None:
+    """Raise if the sum over pixels found a confidence that is negative or not finite."""
+    if invalid is None or values is None:
+        return
+    row, column = divmod(invalid, values.shape[1])
+    raise ValueError(
+        f"confidence: expected finite numbers, 0 or above, got {values[row, column]} at row {row}, "
+        f"column {column}. Set it to 0 where there is no data."
+    )
+
+
+def some_data(known: int) -> None:
+    """Raise if no pixel has a finite target and a confidence above 0."""
+    if known == 0:
+        raise ValueError(
+            "target: expected at least one pixel with a finite value and a confidence above 0, "
+            "got none. Check the mask, and NaNs in the target."
+        )
+
+
+def vertex_values(name: str, value: ArrayLike, n_vertices: int) -> Array:
+    """An array (n_vertices,) or (n_vertices, K)."""
+    values = _array(name, value)
+    if values.ndim not in (1, 2) or values.shape[0] != n_vertices or values.size == 0:
+        raise ValueError(
+            f"{name}: expected shape ({n_vertices},) or ({n_vertices}, K), one row per vertex, "
+            f"got {values.shape}."
+        )
+    return np.ascontiguousarray(values, dtype=_compute_dtype(values.dtype))
+
+
+def pixel_values(name: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
+    """An array (H, W) or (H, W, K) to compute with."""
+    values = _array(name, value)
+    pixel_map(name, values, shape)
+    return np.ascontiguousarray(values, dtype=_compute_dtype(values.dtype))
+
+
+def warm_start(value: ArrayLike, like: Target) -> Array:
+    """An earlier solution in pixel space, of the target's shape, finite."""
+    values = _array("warm_start", value)
+    if values.shape != like.shape:
+        raise ValueError(
+            f"warm_start: expected the target's shape {like.shape}, got {values.shape}."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("warm_start: expected finite values, got NaN or infinity.")
+    return np.ascontiguousarray(values, dtype=like.values.dtype).reshape(like.values.shape)
+
+
+def _compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    # float32 holds integers exactly up to 24 bits.
+    wide = dtype.itemsize > 4 if dtype.kind == "f" else dtype.itemsize >= 4
+    return np.dtype(np.float64 if wide else np.float32)

@@ -1,0 +1,35 @@
+"""Colour: from a reference image's values to the luma and chroma that the grid bins."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Full-range BT.601, in 8-bit grey levels.
+RGB_TO_YUV = np.array(
+    [
+        [0.299, 0.587, 0.114],
+        [-0.168736, -0.331264, 0.5],
+        [0.5, -0.418688, -0.081312],
+    ]
+)
+YUV_OFFSET = np.array([0.0, 128.0, 128.0])
+
+
+def feature_map(channels: int, highest: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Matrix and offset that turn reference values into features in 8-bit grey levels.
+
+    Parameters
+    ----------
+    channels : int
+        1 for a gray reference (its feature is luma), 3 for RGB (Y, U, V).
+    highest : float
+        The reference value that means white.
+
+    Returns
+    -------
+    matrix : (3, 3) array
+    offset : (3,) array
+    """
+    scale = 255.0 / highest
+    if channels == 1:
+        return np.diag([scale, 0.0, 0.0]), np.zeros(3)
+    return RGB_TO_YUV * scale, YUV_OFFSET

@@ -1,0 +1,1 @@
+"""The few operations everything is made of, once per kind of device."""

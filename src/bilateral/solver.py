@@ -1,0 +1,319 @@
+"""The bilateral solver: one call, or an object that keeps the grid for many targets."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from bilateral import checks, system
+from bilateral.grid import BilateralGrid
+from bilateral.ops import cpu
+
+Array = NDArray[Any]
+Callback = Callable[[int, float], Any]
+
+PRECONDITIONERS = ("pyramid", "jacobi")
+INITIALS = ("pyramid", "flat")
+METHODS = ("paper",)
+
+
+class ConvergenceWarning(UserWarning):
+    """A solve ended at `max_iterations` before it reached its tolerance."""
+
+
+@dataclass(frozen=True)
+class SolveInfo:
+    """How a solve went.
+
+    Attributes
+    ----------
+    iterations : int
+        Steps of conjugate gradients; with several channels, of the slowest.
+    converged : bool
+        Whether the last entry of `residuals` is within the tolerance for every channel.
+    residuals : tuple of float
+        After each step, an estimate of the remaining RMS error over the pixels, relative to the
+        range of the known target values; with several channels, the largest.
+    n_vertices : int
+        Size of the linear system.
+    seconds : float
+        Wall-clock time of the call, the grid included where the call built it.
+    """
+
+    iterations: int
+    converged: bool
+    residuals: tuple[float, ...]
+    n_vertices: int
+    seconds: float
+
+
+class BilateralSolver:
+    """Solves any number of targets on one grid.
+
+    The output minimizes ``smoothness / 2 * sum_ij W_ij (x_i - x_j)^2 + sum_i c_i (x_i - t_i)^2``
+    (Eq. 1 of the paper) over images that are constant on each vertex of the grid, W being the
+    bistochastized bilateral affinity.
+
+    Parameters
+    ----------
+    grid : BilateralGrid
+    smoothness : float
+        The paper's lambda, relative to a confidence of 1.
+    tolerance : float
+        Stop when the estimated RMS error is below this fraction of the range of the known values.
+        0: always take `max_iterations` steps.
+    max_iterations : int, optional
+        100, or 25 for ``method="paper"``.
+    preconditioner : {"pyramid", "jacobi"}
+    initial : {"pyramid", "flat"}
+        Where to start: a push-pull over the grid's pyramid, or each vertex's own mean.
+    method : {"paper"}, optional
+        Exactly the paper: pyramid preconditioner and start, and a fixed number of steps whatever
+        the tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral import BilateralGrid, BilateralSolver
+    >>> photo = np.repeat(np.uint8([[20, 20, 200, 200]]), 4, axis=0)
+    >>> solver = BilateralSolver(BilateralGrid(photo, sigma_xy=1), smoothness=2)
+    >>> depth = np.full((4, 4), np.nan)
+    >>> depth[0, 0], depth[0, 3] = 1, 5  # one known pixel on each side of the edge
+    >>> x, info = solver.solve(depth, return_info=True)
+    >>> x[3].round(2).tolist(), info.converged
+    ([1.0, 1.0, 5.0, 5.0], True)
+    """
+
+    def __init__(
+        self,
+        grid: BilateralGrid,
+        smoothness: float = 4.0,
+        *,
+        tolerance: float = 1e-3,
+        max_iterations: int | None = None,
+        preconditioner: str = "pyramid",
+        initial: str = "pyramid",
+        method: str | None = None,
+    ) -> None:
+        if not isinstance(grid, BilateralGrid):
+            raise TypeError(
+                f"grid: expected a BilateralGrid, got {type(grid).__name__}. "
+                f"Make one with bilateral.BilateralGrid(reference)."
+            )
+        self.grid = grid
+        self.smoothness = checks.positive("smoothness", smoothness)
+        self.tolerance = checks.not_negative("tolerance", tolerance)
+        self.preconditioner = checks.choice("preconditioner", preconditioner, PRECONDITIONERS)
+        self.initial = checks.choice("initial", initial, INITIALS)
+        self._fixed_steps = method is not None
+        if method is not None:
+            checks.choice("method", method, METHODS)
+            self.preconditioner = self.initial = "pyramid"
+        usual = 25 if self._fixed_steps else 100
+        self.max_iterations = (
+            usual if max_iterations is None else checks.count("max_iterations", max_iterations, 0)
+        )
+
+    @overload
+    def solve(
+        self,
+        target: ArrayLike,
+        confidence: ArrayLike | None = ...,
+        *,
+        warm_start: ArrayLike | None = ...,
+        callback: Callback | None = ...,
+        return_info: Literal[False] = ...,
+        dtype: DTypeLike | None = ...,
+    ) -> Array: ...
+    @overload
+    def solve(
+        self,
+        target: ArrayLike,
+        confidence: ArrayLike | None = ...,
+        *,
+        warm_start: ArrayLike | None = ...,
+        callback: Callback | None = ...,
+        return_info: Literal[True],
+        dtype: DTypeLike | None = ...,
+    ) -> tuple[Array, SolveInfo]: ...
+    def solve(
+        self,
+        target: ArrayLike,
+        confidence: ArrayLike | None = None,
+        *,
+        warm_start: ArrayLike | None = None,
+        callback: Callback | None = None,
+        return_info: bool = False,
+        dtype: DTypeLike | None = None,
+    ) -> Array | tuple[Array, SolveInfo]:
+        """Smooth a target.
+
+        Parameters
+        ----------
+        target : (H, W) or (H, W, K) array
+            What to smooth. A pixel with a value that is not finite counts as unknown.
+        confidence : (H, W) array, optional
+            How much to trust each pixel, 0 for unknown; 1 everywhere if left out.
+        warm_start : array like target, optional
+            An earlier solution to start from.
+        callback : function of (step, residual), optional
+            Called after each step (of each group of at most eight channels); a true result ends
+            the solve there.
+        return_info : bool
+            Return ``(x, info)``.
+        dtype : dtype, optional
+            The result's, if not the target's. Integer results are rounded.
+
+        Returns
+        -------
+        x : array
+            Of the target's shape, finite everywhere. A part of the grid that is connected to no
+            known pixel gets its value from coarser surroundings.
+        info : SolveInfo
+            Only with ``return_info=True``.
+        """
+        began = time.perf_counter()
+        wanted = checks.target(target, self.grid.shape, dtype)
+        weights = checks.confidence(confidence, self.grid.shape, wanted.values.dtype)
+        checks.callback(callback)
+        problem = system.observe(self.grid, wanted.values, weights)
+        if warm_start is None:
+            y = system.start(self.grid, problem, self.initial)
+        else:
+            earlier = checks.warm_start(warm_start, wanted).astype(problem.weight.dtype, copy=False)
+            y = system.start_from(self.grid, earlier)
+        residuals, converged = system.solve(
+            self.grid,
+            problem,
+            y,
+            self.smoothness,
+            self.preconditioner,
+            self.max_iterations,
+            -1.0 if self._fixed_steps else self.tolerance,
+            callback,
+        )
+        if self._fixed_steps or self.max_iterations == 0:
+            converged = bool(residuals) and residuals[-1] <= self.tolerance
+        elif not converged and self.tolerance > 0 and len(residuals) == self.max_iterations:
+            self._warn(residuals[-1])
+        x = _as(cpu.slice_(self.grid._core, y, self.grid.shape).reshape(wanted.shape), wanted.dtype)
+        if not return_info:
+            return x
+        seconds = time.perf_counter() - began
+        info = SolveInfo(
+            len(residuals), converged, tuple(residuals), self.grid.n_vertices, seconds
+        )
+        return x, info
+
+    def _warn(self, residual: float) -> None:
+        warnings.warn(
+            f"the solve stopped after max_iterations={self.max_iterations} steps with an estimated "
+            f"error of {residual:.2g} of the target's range, above tolerance={self.tolerance:g}. "
+            f"Raise max_iterations or tolerance; more known pixels or a smaller smoothness "
+            f"(now {self.smoothness:g}) make the problem easier.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def solve(
+    reference: ArrayLike,
+    target: ArrayLike,
+    confidence: ArrayLike | None = None,
+    *,
+    sigma_xy: float = 8,
+    sigma_luma: float = 8,
+    sigma_chroma: float = 8,
+    smoothness: float = 4.0,
+    blur: str | tuple[float, float, float] = "paper",
+    tolerance: float = 1e-3,
+    max_iterations: int | None = None,
+    preconditioner: str = "pyramid",
+    initial: str = "pyramid",
+    method: str | None = None,
+    warm_start: ArrayLike | None = None,
+    callback: Callback | None = None,
+    return_info: bool = False,
+    reference_max: float | None = None,
+    dtype: DTypeLike | None = None,
+) -> Any:
+    """Smooth a target so that it follows the edges of a reference image.
+
+    Parameters
+    ----------
+    reference : (H, W) or (H, W, 3) array
+        The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1.
+    target : (H, W) or (H, W, K) array
+        What to smooth: depth, flow, chroma, masks. A pixel with a value that is not finite counts
+        as unknown.
+    confidence : (H, W) array, optional
+        How much to trust each pixel, 0 for unknown; 1 everywhere if left out.
+    sigma_xy : float
+        Size of a grid cell in pixels.
+    sigma_luma, sigma_chroma : float
+        Size of a grid cell in 8-bit grey levels.
+    smoothness : float
+        The paper's lambda: larger is smoother.
+    blur, reference_max
+        As for `BilateralGrid`.
+    tolerance, max_iterations, preconditioner, initial, method
+        As for `BilateralSolver`.
+    warm_start, callback, return_info, dtype
+        As for `BilateralSolver.solve`.
+
+    Returns
+    -------
+    x : array
+        Of the target's shape and dtype.
+    info : SolveInfo
+        Only with ``return_info=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bilateral
+    >>> photo = np.zeros((32, 32), np.uint8)
+    >>> photo[:, 16:] = 255
+    >>> target = np.full((32, 32), np.nan, np.float32)
+    >>> target[4, 4], target[4, 28] = 1, 2
+    >>> bilateral.solve(photo, target)[20, [0, 15, 16, 31]].tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
+    began = time.perf_counter()
+    grid = BilateralGrid(
+        reference, sigma_xy, sigma_luma, sigma_chroma, blur, reference_max=reference_max
+    )
+    solver = BilateralSolver(
+        grid,
+        smoothness,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        preconditioner=preconditioner,
+        initial=initial,
+        method=method,
+    )
+    x, info = solver.solve(
+        target,
+        confidence,
+        warm_start=warm_start,
+        callback=callback,
+        return_info=True,
+        dtype=dtype,
+    )
+    if not return_info:
+        return x
+    seconds = time.perf_counter() - began
+    return x, SolveInfo(
+        info.iterations, info.converged, info.residuals, info.n_vertices, seconds
+    )
+
+
+def _as(values: Array, dtype: np.dtype[Any]) -> Array:
+    if dtype.kind == "f":
+        return values.astype(dtype, copy=False)
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return np.clip(np.rint(values), low, high).astype(dtype)
