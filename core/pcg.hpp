@@ -96,41 +96,38 @@ class Pcg {
     return sum;
   }
 
-  // q = A d, for the vertices of one band.
-  void product(std::size_t band) {
+  // out = A in, for the vertices of one band.
+  void product(std::size_t band, const T* in, T* out) {
     const Band rows(grid_, band);
-    const T* d = d_.data();
-    T* q = q_.data();
     for (std::size_t i = rows.first; i < rows.last; ++i)
-      for (std::size_t k = 0; k < K; ++k) q[i * K + k] = weight_[i] * d[i * K + k];
+      for (std::size_t k = 0; k < K; ++k) out[i * K + k] = weight_[i] * in[i * K + k];
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
       const Edge* edges = grid_.edges[kind].edge.data();
       const T* conductance = conductance_[kind].data();
       const auto flow = [=](std::size_t e, std::size_t k) {
-        return conductance[e] * (d[edges[e].a * K + k] - d[edges[e].b * K + k]);
+        return conductance[e] * (in[edges[e].a * K + k] - in[edges[e].b * K + k]);
       };
       each_edge(
           grid_, rows, kind,
           [&](std::size_t e) {
             for (std::size_t k = 0; k < K; ++k) {
               const T f = flow(e, k);
-              q[edges[e].a * K + k] += f;
-              q[edges[e].b * K + k] -= f;
+              out[edges[e].a * K + k] += f;
+              out[edges[e].b * K + k] -= f;
             }
           },
           [&](std::size_t e) {
-            for (std::size_t k = 0; k < K; ++k) q[edges[e].a * K + k] += flow(e, k);
+            for (std::size_t k = 0; k < K; ++k) out[edges[e].a * K + k] += flow(e, k);
           },
           [&](std::size_t e) {
-            for (std::size_t k = 0; k < K; ++k) q[edges[e].b * K + k] -= flow(e, k);
+            for (std::size_t k = 0; k < K; ++k) out[edges[e].b * K + k] -= flow(e, k);
           });
     }
   }
 
-  // Edge weights lambda n_a n_b B_ab of the edges that start in a band, and d = x.
-  void load(const Worker& worker, const T* x) {
-    each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
-      std::copy(x + begin * K, x + end * K, d_.data() + begin * K);
+  // Edge weights lambda n_a n_b B_ab.
+  void weigh_edges(const Worker& worker) {
+    each_band(worker, [&](std::size_t band, std::size_t, std::size_t) {
       const Band rows(grid_, band);
       for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
         const T factor = static_cast<T>(options_.smoothness *
@@ -248,26 +245,35 @@ class Pcg {
     return sum;
   }
 
-  void iterate(const Worker& worker, const T* b, T* x, const Sums& scale, PcgResult& result) {
-    load(worker, x);
-    prepare(worker);
+  // r = b - A x and the first direction from it. Returns r^T M^-1 r.
+  Sums begin(const Worker& worker, const T* b, const T* x) {
     each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
+      product(band, x, q_.data());
       Sums sum{};
-      product(band);
       for (std::size_t i = begin; i < end; ++i)
         for (std::size_t k = 0; k < K; ++k) {
           const T r = active_ && !active_[i] ? T{0} : b[i * K + k] - q_[i * K + k];
           r_[i * K + k] = r;
-          sum[k] += static_cast<double>(r) * static_cast<double>(inverse_[i] * r);
+          d_[i * K + k] = T{0};
+          sum[k] += static_cast<double>(r * (inverse_[i] * r));
         }
       part(energy, band) = sum;
       if (depth_ > 0) lift_band<K>(grid_.levels[0], band, r_.data(), z_[0].data());
     });
     if (depth_ > 0) cycle(worker);
     worker.barrier.wait();
-    Sums norm = preconditioned_norm();
-    const Sums first_norm = norm;
+    const Sums norm = preconditioned_norm();
     direction(worker, Sums{});
+    return norm;
+  }
+
+  void iterate(const Worker& worker, const T* b, T* x, const Sums& scale, PcgResult& result) {
+    // Steps too small to change a T are noise.
+    const double tolerance = std::max(
+        options_.tolerance, 0.05 * static_cast<double>(std::numeric_limits<T>::epsilon()));
+    weigh_edges(worker);
+    prepare(worker);
+    Sums norm = begin(worker, b, x);
     std::array<bool, K> finished{};
     for (int step = 1; step <= options_.most_steps; ++step) {
       multiply(worker);
@@ -276,14 +282,10 @@ class Pcg {
       double estimate = 0;
       bool all = true;
       for (std::size_t k = 0; k < K; ++k) {
-        // Below T's resolution of the first residual, further steps are noise.
-        constexpr auto epsilon = static_cast<double>(std::numeric_limits<T>::epsilon());
-        finished[k] = finished[k] || !(norm[k] > epsilon * epsilon * first_norm[k]);
         if (!finished[k] && bend[k] > 0) alpha[k] = norm[k] / bend[k];
         const double rms =
             std::sqrt(moved[k] / static_cast<double>(grid_.pixel.size())) * alpha[k] / scale[k];
-        finished[k] = finished[k] || (step >= options_.least_steps &&
-                                      1.5 * rms <= options_.tolerance);
+        finished[k] = finished[k] || (step >= options_.least_steps && 1.5 * rms <= tolerance);
         all = all && finished[k];
         estimate = std::max(estimate, 1.5 * rms);
       }
@@ -307,7 +309,7 @@ class Pcg {
   // q = A d, with d^T q and the sum of mass d^2.
   void multiply(const Worker& worker) {
     each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
-      product(band);
+      product(band, d_.data(), q_.data());
       const T* d = d_.data();
       const T* q = q_.data();
       const float* mass = grid_.mass.data();

@@ -173,8 +173,13 @@ class Target(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def target(value: ArrayLike, shape: tuple[int, int], dtype: DTypeLike | None) -> Target:
-    """A map (H, W) or (H, W, K) of the grid's size, of any real dtype."""
+def target(
+    value: ArrayLike, shape: tuple[int, int], dtype: DTypeLike | None, precise: bool
+) -> Target:
+    """A map (H, W) or (H, W, K) of the grid's size, of any real dtype.
+
+    The values come in float64 if they or the result need it, or if the solve shall be `precise`.
+    """
     values = _array("target", value)
     result = values.dtype if dtype is None else np.dtype(dtype)
     if result.kind not in "buif":
@@ -182,6 +187,8 @@ def target(value: ArrayLike, shape: tuple[int, int], dtype: DTypeLike | None) ->
     pixel_map("target", values, shape)
     original = values.shape
     compute = np.result_type(_compute_dtype(values.dtype), _compute_dtype(result))
+    if precise:
+        compute = np.dtype(np.float64)
     values = np.ascontiguousarray(values, dtype=compute).reshape(*shape, -1)
     return Target(values, original, result)
 

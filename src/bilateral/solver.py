@@ -20,6 +20,9 @@ PRECONDITIONERS = ("pyramid", "jacobi")
 INITIALS = ("pyramid", "flat")
 METHODS = ("paper",)
 
+_FLOAT32_TOLERANCE = 1e-5
+"""Below this, rounding in float32 would be felt: such solves run in float64 whatever the target."""
+
 
 class ConvergenceWarning(UserWarning):
     """A solve ended at `max_iterations` before it reached its tolerance."""
@@ -65,7 +68,8 @@ class BilateralSolver:
         The paper's lambda, relative to a confidence of 1.
     tolerance : float
         Stop when the estimated RMS error is below this fraction of the range of the known values.
-        0: always take `max_iterations` steps.
+        0: as many steps as change anything, at most `max_iterations`. Below 1e-5 the solve runs
+        in float64.
     max_iterations : int, optional
         100, or 25 for ``method="paper"``.
     preconditioner : {"pyramid", "jacobi"}
@@ -113,6 +117,7 @@ class BilateralSolver:
         if method is not None:
             checks.choice("method", method, METHODS)
             self.preconditioner = self.initial = "pyramid"
+        self._precise = not self._fixed_steps and self.tolerance < _FLOAT32_TOLERANCE
         usual = 25 if self._fixed_steps else 100
         self.max_iterations = (
             usual if max_iterations is None else checks.count("max_iterations", max_iterations, 0)
@@ -177,7 +182,7 @@ class BilateralSolver:
             Only with ``return_info=True``.
         """
         began = time.perf_counter()
-        wanted = checks.target(target, self.grid.shape, dtype)
+        wanted = checks.target(target, self.grid.shape, dtype, self._precise)
         weights = checks.confidence(confidence, self.grid.shape, wanted.values.dtype)
         checks.callback(callback)
         problem = system.observe(self.grid, wanted.values, weights)

@@ -1,0 +1,58 @@
+# Every target works on a fresh machine with Python >= 3.11, a C++20 compiler and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' -o -name '*.cpp') \
+           pyproject.toml CMakeLists.txt
+CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
+
+.PHONY: help demo test lint format core-test sanitize bench wheel clean
+
+help:            ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
+
+demo: $(VENV)/installed-demo ## spoil a depth map, repair it, write pictures to demo-output/
+	$(BIN)/python -m bilateral.cli.demo
+
+test: lint core-test $(VENV)/installed-test ## all checks and tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-test ## formatting, style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
+
+format: $(VENV)/installed-test ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(CPP)
+
+core-test: $(VENV)/installed-test ## the C++ core's own tests
+	$(call core_tests,release)
+
+sanitize: $(VENV)/installed-test ## the same under AddressSanitizer, UBSan, then ThreadSanitizer
+	$(call core_tests,sanitize)
+	$(call core_tests,thread-sanitize)
+
+bench: $(VENV)/installed-bench ## speed against OpenCV's solver and the oracle (DATA=folder of photographs)
+	$(BIN)/python -m benchmarks.speed $(if $(DATA),--data $(DATA))
+
+wheel: $(VENV)/bin/pip ## a wheel in dist/
+	$(BIN)/pip wheel --no-deps -w dist .
+
+clean:           ## remove everything that was made
+	rm -rf $(VENV) build dist demo-output benchmark-results
+
+define core_tests
+PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --preset $(1)
+PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --build --preset $(1)
+PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ctest --preset $(1)
+endef
+
+$(VENV)/bin/pip:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed-%: $(SOURCES) | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[$*]'
+	touch $@
