@@ -101,7 +101,7 @@ PyGrid* make_grid(const Input<T>& pixels, const Matrix& matrix, const std::array
 
 template <class T>
 void py_splat(const PyGrid& self, const Input<T>& pixels, const Output<T>& out, int threads) {
-  const std::size_t channels = channels_over(pixels, self.grid().pixel.size());
+  const std::size_t channels = channels_over(pixels, self.grid().pixels());
   require(out.size() == channels * self.grid().vertices, "out does not match the grid");
   const nb::gil_scoped_release release;
   splat(self.grid(), pixels.data(), channels, out.data(), threads);
@@ -110,7 +110,7 @@ void py_splat(const PyGrid& self, const Input<T>& pixels, const Output<T>& out, 
 template <class T>
 void py_slice(const PyGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
   const std::size_t channels = channels_over(vertices, self.grid().vertices);
-  require(out.size() == channels * self.grid().pixel.size(), "out does not match the grid");
+  require(out.size() == channels * self.grid().pixels(), "out does not match the grid");
   const nb::gil_scoped_release release;
   slice(self.grid(), vertices.data(), channels, out.data(), threads);
 }
@@ -128,8 +128,8 @@ nb::tuple py_splat_target(const PyGrid& self, const Input<T>& target,
                           const std::optional<Input<T>>& confidence, const Output<T>& weight,
                           const Output<T>& weighted, int threads) {
   const Grid& grid = self.grid();
-  const std::size_t channels = channels_over(target, grid.pixel.size());
-  require(!confidence || confidence->size() == grid.pixel.size(), "confidence does not match");
+  const std::size_t channels = channels_over(target, grid.pixels());
+  require(!confidence || confidence->size() == grid.pixels(), "confidence does not match");
   require(weight.size() == grid.vertices && weighted.size() == grid.vertices * channels,
           "outputs do not match the grid");
   Observed seen;
@@ -191,8 +191,7 @@ nb::tuple py_solve(const PyGrid& self, const Input<T>& weight, const Input<T>& w
                    int threads) {
   const Grid& grid = self.grid();
   const std::size_t channels = channels_over(weighted, grid.vertices);
-  require(weight.size() == grid.vertices && x.size() == weighted.size() &&
-              scale.size() == channels,
+  require(weight.size() == grid.vertices && x.size() == weighted.size() && scale.size() == channels,
           "sizes do not match");
   AfterStep after_step(std::move(callback));
   PcgOptions options;
@@ -223,8 +222,8 @@ void define_for(nb::class_<PyGrid>& grid) {
       .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
            "x"_a.noconvert(), "threads"_a)
       .def("solve", &py_solve<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
-           "x"_a.noconvert(), "scale"_a, "smoothness"_a, "pyramid"_a, "most_steps"_a,
-           "tolerance"_a, "callback"_a.none(), "threads"_a);
+           "x"_a.noconvert(), "scale"_a, "smoothness"_a, "pyramid"_a, "most_steps"_a, "tolerance"_a,
+           "callback"_a.none(), "threads"_a);
 }
 
 template <class T>

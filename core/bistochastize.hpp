@@ -62,7 +62,9 @@ template <class T>
 int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads, int most = 500) {
   const std::size_t vertices = grid.vertices;
   Buffer<T> change(vertices, T{0}), blurred(vertices);
-  const double around = 4 * grid.space + 2 * static_cast<double>(grid.dimensions - 2) * grid.range;
+  // mu as where all neighbours along x and y exist, and one of two along range: few vertices have
+  // more, and for those the steps are only slower.
+  const double around = 4 * grid.space + static_cast<double>(grid.dimensions - 2) * grid.range;
   const double mu = (grid.centre - around) / (grid.centre + around);
   const double from = 1 + std::clamp(mu, -0.98, 0.0), to = 2;
   const double middle = (from + to) / 2, half = (to - from) / 2;
@@ -87,10 +89,10 @@ int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads,
             n[i] = std::sqrt(n[i] * static_cast<T>(grid.mass[i]) / blurred[i]);
           moving[band] = true;
         } else {
-          moving[band] = detail::balance(n.data() + first, change.data() + first,
-                                         blurred.data() + first, grid.mass.data() + first,
-                                         end - first, static_cast<T>(gain),
-                                         static_cast<T>(momentum), static_cast<T>(tolerance));
+          moving[band] =
+              detail::balance(n.data() + first, change.data() + first, blurred.data() + first,
+                              grid.mass.data() + first, end - first, static_cast<T>(gain),
+                              static_cast<T>(momentum), static_cast<T>(tolerance));
         }
       }
       worker.barrier.wait();

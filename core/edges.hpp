@@ -18,7 +18,9 @@ struct Band {
   std::size_t row, row_end, first, last;
 
   Band(const Grid& grid, std::size_t band)
-      : row(grid.band_row[band]), row_end(grid.band_row[band + 1]), first(grid.row_vertex[row]),
+      : row(grid.band_row[band]),
+        row_end(grid.band_row[band + 1]),
+        first(grid.row_vertex[row]),
         last(grid.row_vertex[row_end]) {}
 };
 
@@ -35,8 +37,8 @@ BILATERAL_INLINE void in_turns(std::size_t begin, std::size_t end, F&& f) {
 // Calls inside(e) for every edge of a kind with both ends in the band, and for edges along y that
 // cross its border, lower(e) where only b is outside, upper(e) where only a is.
 template <class Inside, class Lower, class Upper>
-void each_edge(const Grid& grid, const Band& band, std::size_t kind, Inside&& inside,
-               Lower&& lower, Upper&& upper) {
+void each_edge(const Grid& grid, const Band& band, std::size_t kind, Inside&& inside, Lower&& lower,
+               Upper&& upper) {
   const auto& row = grid.edges[kind].row;
   const bool crosses = kind == y_edges;
   const std::size_t within = row[crosses ? band.row_end - 1 : band.row_end];

@@ -1,4 +1,5 @@
-// The simplified bilateral grid: which vertex each pixel belongs to, and which vertices are neighbours.
+// The simplified bilateral grid: which vertex each pixel belongs to, and which vertices are
+// neighbours.
 //
 // Vertices of different spatial cells never coincide, so every cell ("tile") finds its own
 // distinct colours, independently of all others. Vertices are numbered tile by tile, row of tiles
@@ -6,10 +7,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -17,6 +19,8 @@
 
 #include "buffer.hpp"
 #include "keys.hpp"
+#include "lanes.hpp"
+#include "multiversion.hpp"
 #include "reference.hpp"
 #include "threads.hpp"
 
@@ -97,6 +101,9 @@ struct EdgeList {
 // along y does an edge leave its row of tiles.
 enum EdgeKind : std::size_t { range_edges, x_edges, y_edges, edge_kinds };
 
+// 16 bits are enough unless a row of tiles has more than 65,536 vertices.
+using PixelMap = std::variant<Buffer<std::uint16_t>, Buffer<std::uint32_t>>;
+
 struct Grid {
   std::size_t height = 0, width = 0;
   std::size_t vertices = 0;
@@ -105,14 +112,15 @@ struct Grid {
   AnyTiles tiles;
   std::vector<std::size_t> row_pixel;     // first pixel row of each row of tiles, and the end
   std::vector<std::uint32_t> row_vertex;  // first vertex of each row of tiles, and the end
-  Buffer<std::uint32_t> pixel;            // vertex of each pixel, counted from its row's first
+  PixelMap pixel;                         // vertex of each pixel, counted from its row's first
   std::array<EdgeList, edge_kinds> edges;
-  Buffer<float> mass;                     // pixels per vertex: S 1
+  Buffer<float> mass;                       // pixels per vertex: S 1
   double centre = 0, space = 0, range = 0;  // B-bar's weights
   std::vector<Level> levels;                // the pyramid, finest first
   std::vector<std::size_t> band_row;        // first row of tiles of each band, and the end
   std::vector<std::uint32_t> band_vertex;   // first vertex of each band, and the end
 
+  std::size_t pixels() const { return height * width; }
   std::size_t rows() const { return row_pixel.size() - 1; }
   std::size_t bands() const { return band_row.size() - 1; }
 };
@@ -142,8 +150,9 @@ void number_vertices(std::vector<TileRow<Key>>& rows, Tiles<Key>& tiles, int thr
   });
 }
 
-template <class T, class Key>
-void find_vertices(const Reference<T>& reference, const Binning& bins, Grid& grid,
+// False when a row of tiles has more vertices than Index can count.
+template <class Index, class T, class Key>
+bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& grid,
                    Tiles<Key>& tiles, int threads) {
   struct Scratch {
     std::vector<Key> row, keys;
@@ -154,7 +163,8 @@ void find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
   std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
   std::vector<TileRow<Key>> rows(tiles.rows());
   tiles.first = Buffer<std::uint32_t>(tiles.rows() * columns + 1);
-  grid.pixel = Buffer<std::uint32_t>(reference.height * width);
+  Buffer<Index> pixel(reference.height * width);
+  std::atomic<bool> overflow{false};
   parallel_for(threads, tiles.rows(), [&](std::size_t r, std::size_t rank) {
     Scratch& mine = scratch[rank];
     const std::size_t top = tiles.y.start[r], height = tiles.y.size(r);
@@ -179,8 +189,8 @@ void find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
           mine.ranker.rank(mine.keys.data() + left * height, w * height, ranks);
       const auto base = static_cast<std::uint32_t>(found.keys.size());
       for (std::size_t j = 0; j < height; ++j) {
-        std::uint32_t* out = grid.pixel.data() + (top + j) * width + left;
-        for (std::size_t k = 0; k < w; ++k) out[k] = base + ranks[j * w + k];
+        Index* out = pixel.data() + (top + j) * width + left;
+        for (std::size_t k = 0; k < w; ++k) out[k] = static_cast<Index>(base + ranks[j * w + k]);
       }
       const auto end = static_cast<std::ptrdiff_t>(distinct);
       found.keys.insert(found.keys.end(), mine.ranker.distinct.begin(),
@@ -189,16 +199,20 @@ void find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
                           mine.ranker.counts.begin() + end);
       tiles.first[r * columns + i + 1] = static_cast<std::uint32_t>(distinct);
     }
+    if (found.keys.size() > std::size_t{std::numeric_limits<Index>::max()} + 1) overflow = true;
   });
+  if (overflow) return false;
   number_vertices(rows, tiles, threads);
+  grid.pixel = std::move(pixel);
   grid.vertices = tiles.keys.size();
   grid.mass = Buffer<float>(grid.vertices);
   for (std::size_t r = 0; r < rows.size(); ++r)
     std::copy(rows[r].counts.begin(), rows[r].counts.end(), grid.mass.data() + tiles.row_first(r));
+  return true;
 }
 
-// Appends to `out` an edge wherever a key of the sorted list [at.a, end.a), plus shift, is in
-// the sorted list [at.b, end.b). No branch depends on a comparison of keys; `out` has room for one edge more than can be found.
+// Appends to `out` an edge wherever a key of the sorted list [at.a, end.a), plus shift, is in the
+// sorted list [at.b, end.b). `out` has room for one edge more than can be found.
 template <class Key>
 Edge* join(const Key* keys, Edge at, Edge end, Key shift, Edge* out) {
   while (at.a < end.a && at.b < end.b) {
@@ -211,6 +225,36 @@ Edge* join(const Key* keys, Edge at, Edge end, Key shift, Edge* out) {
   return out;
 }
 
+// The same for short lists of narrow keys: place each key of the first list, eight at a time, by
+// counting the keys of the second that are smaller. Reads, but does not use, keys past the end.
+inline constexpr std::uint32_t short_list = 32;
+
+BILATERAL_MULTIVERSION
+inline Edge* join_short(const NarrowKey* keys, Edge at, Edge end, NarrowKey shift, Edge* out) {
+  using Keys = Lanes<NarrowKey, 8>;
+  for (std::uint32_t a = at.a; a < end.a; a += 8) {
+    const Keys next = load_lanes<Keys>(keys + a) + shift;
+    Keys place = {};
+    for (std::uint32_t b = at.b; b < end.b; ++b) place -= keys[b] < next;
+    NarrowKey wanted[8], found[8];
+    store_lanes(wanted, next);
+    store_lanes(found, place);
+    const std::uint32_t count = std::min(end.a - a, 8u);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t b = at.b + static_cast<std::uint32_t>(found[i]);
+      *out = {a + i, b};
+      out += (b < end.b) & (keys[b] == wanted[i]);
+    }
+  }
+  return out;
+}
+
+inline Edge* join(const NarrowKey* keys, Edge at, Edge end, NarrowKey shift, Edge* out) {
+  if (end.a - at.a <= short_list && end.b - at.b <= short_list)
+    return join_short(keys, at, end, shift, out);
+  return join<NarrowKey>(keys, at, end, shift, out);
+}
+
 template <class Key>
 void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
   const std::size_t columns = tiles.columns(), rows = tiles.rows();
@@ -220,11 +264,13 @@ void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
   const int team = team_size(threads, grid.vertices, 8192);
   std::vector<std::vector<Edge>> scratch(static_cast<std::size_t>(team));
   parallel_for(team, rows, [&](std::size_t r, std::size_t rank) {
-    const auto span = [&](std::size_t tile) { return Edge{tiles.first[tile], tiles.first[tile + 1]}; };
+    const auto span = [&](std::size_t tile) {
+      return Edge{tiles.first[tile], tiles.first[tile + 1]};
+    };
     const Edge row{tiles.first[r * columns], tiles.first[(r + 1) * columns]};
     auto& room = scratch[rank];
-    room.resize(std::max(room.size(), (row.b - row.a) * std::max<std::size_t>(
-                                          1, grid.layout.channels) + 1));
+    room.resize(std::max(room.size(),
+                         (row.b - row.a) * std::max<std::size_t>(1, grid.layout.channels) + 1));
     const auto collect = [&](EdgeKind kind, auto&& search) {
       Edge* end = room.data();
       for (std::size_t i = 0; i < columns; ++i) end = search(i, r * columns + i, end);
@@ -266,7 +312,8 @@ void build(const Reference<T>& reference, const Binning& bins, double sigma_xy, 
   Tiles<Key> tiles;
   tiles.x = Axis::of_pixels(reference.width, sigma_xy);
   tiles.y = Axis::of_pixels(reference.height, sigma_xy);
-  find_vertices(reference, bins, grid, tiles, threads);
+  if (!find_vertices<std::uint16_t>(reference, bins, grid, tiles, threads))
+    find_vertices<std::uint32_t>(reference, bins, grid, tiles, threads);
   grid.row_pixel = tiles.y.start;
   for (std::size_t r = 0; r <= tiles.rows(); ++r) grid.row_vertex.push_back(tiles.row_first(r));
   find_edges(grid, tiles, threads);

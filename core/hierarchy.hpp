@@ -34,8 +34,8 @@ std::vector<Buffer<T>> pyramid_vector(const Grid& grid, std::size_t channels) {
 
 // The paper's hierarchical start: a push-pull of weighted / weight with (alpha, beta) = (4, 0).
 template <class T>
-void pyramid_start(const Grid& grid, const T* weight, const T* weighted, std::size_t channels,
-                   T* x, int threads) {
+void pyramid_start(const Grid& grid, const T* weight, const T* weighted, std::size_t channels, T* x,
+                   int threads) {
   const std::size_t depth = grid.levels.size();
   auto up = pyramid_vector<double>(grid, 2);  // weight and one channel side by side
   const int team = team_size(threads, grid.vertices, 16384);
@@ -53,8 +53,7 @@ void pyramid_start(const Grid& grid, const T* weight, const T* weighted, std::si
                     up[0].data() + 2 * level.parent_band[band + 1], 0.0);
           for (std::size_t i = level.band[band]; i < level.band[band + 1]; ++i) {
             up[0][2 * level.parent[i]] += static_cast<double>(weight[i]);
-            up[0][2 * level.parent[i] + 1] +=
-                static_cast<double>(weighted[i * channels + channel]);
+            up[0][2 * level.parent[i] + 1] += static_cast<double>(weighted[i * channels + channel]);
           }
         }
         worker.barrier.wait();

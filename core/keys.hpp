@@ -15,7 +15,7 @@ namespace bilateral {
 
 inline constexpr std::size_t max_channels = 8;
 
-using NarrowKey = std::int32_t;                // 31 bits: photographs at any usual sigma
+using NarrowKey = std::int32_t;                   // 31 bits: photographs at any usual sigma
 __extension__ typedef unsigned __int128 WideKey;  // everything else
 
 template <class Key>
@@ -157,17 +157,16 @@ class Ranker {
  private:
   static constexpr std::size_t block = 64, few = 24;
 
-  std::size_t rank_padded(const Key* keys, std::size_t n, std::size_t limit,
-                          std::uint32_t* ranks) {
+  std::size_t rank_padded(const Key* keys, std::size_t n, std::size_t limit, std::uint32_t* ranks) {
     const std::size_t extra = (detail::lanes - n % detail::lanes) % detail::lanes;
     if (extra == 0)
       return detail::rank_passes(keys, n, limit, ranks, distinct.data(), counts.data());
     padded_keys_.assign(keys, keys + n);
     padded_keys_.resize(n + extra, keys[n - 1]);
     padded_ranks_.resize(n + extra);
-    const std::size_t found = detail::rank_passes(padded_keys_.data(), n + extra, limit,
-                                                  padded_ranks_.data(), distinct.data(),
-                                                  counts.data());
+    const std::size_t found =
+        detail::rank_passes(padded_keys_.data(), n + extra, limit, padded_ranks_.data(),
+                            distinct.data(), counts.data());
     if (found == 0) return 0;
     std::copy_n(padded_ranks_.data(), n, ranks);
     counts[ranks[n - 1]] -= static_cast<std::uint32_t>(extra);
@@ -184,8 +183,7 @@ class Ranker {
       const std::size_t first = i * block, size = std::min(block, n - first);
       const std::size_t found = rank_padded(keys + first, size, block, ranks + first);
       all_.insert(all_.end(), distinct.begin(), distinct.begin() + std::ptrdiff_t(found));
-      all_counts_.insert(all_counts_.end(), counts.begin(),
-                         counts.begin() + std::ptrdiff_t(found));
+      all_counts_.insert(all_counts_.end(), counts.begin(), counts.begin() + std::ptrdiff_t(found));
       starts_.push_back(all_.size());
     }
     merged_ = all_;

@@ -7,6 +7,10 @@
 #include <cstring>
 #include <utility>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #include "multiversion.hpp"
 
 namespace bilateral {
@@ -45,7 +49,7 @@ BILATERAL_INLINE T fold_lanes(Lanes<T, N> value, F f) {
   }
 }
 
-// a[i], b[i], a[i + 1], b[i + 1], ... for N numbers each, written to 2 N consecutive places.
+// a[0], b[0], a[1], b[1], ... written to 2 N consecutive places.
 template <class T, std::size_t N>
 BILATERAL_INLINE void store_interleaved(T* to, Lanes<T, N> a, Lanes<T, N> b) {
   [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
@@ -54,11 +58,22 @@ BILATERAL_INLINE void store_interleaved(T* to, Lanes<T, N> a, Lanes<T, N> b) {
   }(std::make_index_sequence<N>{});
 }
 
+// Two numbers as float64.
+using Pair = Lanes<double, 2>;
+BILATERAL_INLINE Pair load_pair(const double* from) { return load_lanes<Pair>(from); }
+BILATERAL_INLINE Pair load_pair(const float* from) {
+#if defined(__SSE2__)
+  return _mm_cvtps_pd(_mm_castpd_ps(_mm_load_sd(reinterpret_cast<const double*>(from))));
+#else
+  return Pair{static_cast<double>(from[0]), static_cast<double>(from[1])};
+#endif
+}
+
 inline constexpr auto lanes_least = [](auto a, auto b)
-    __attribute__((always_inline)) { return a < b ? a : b; };
+                                        __attribute__((always_inline)) { return a < b ? a : b; };
 inline constexpr auto lanes_most = [](auto a, auto b)
-    __attribute__((always_inline)) { return a > b ? a : b; };
+                                       __attribute__((always_inline)) { return a > b ? a : b; };
 inline constexpr auto lanes_sum = [](auto a, auto b)
-    __attribute__((always_inline)) { return a + b; };
+                                      __attribute__((always_inline)) { return a + b; };
 
 }  // namespace bilateral

@@ -6,8 +6,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define BILATERAL_MULTIVERSION \
-  __attribute__((target_clones("default", "arch=x86-64-v3")))
+#define BILATERAL_MULTIVERSION __attribute__((target_clones("default", "arch=x86-64-v3")))
 #else
 #define BILATERAL_MULTIVERSION
 #endif

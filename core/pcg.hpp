@@ -54,10 +54,18 @@ class Pcg {
 
   Pcg(const Grid& grid, const T* n, const T* weight, const std::uint8_t* active,
       const PcgOptions& options)
-      : grid_(grid), n_(n), weight_(weight), active_(active), options_(options),
+      : grid_(grid),
+        n_(n),
+        weight_(weight),
+        active_(active),
+        options_(options),
         depth_(options.preconditioner == Preconditioner::pyramid ? grid.levels.size() : 0),
-        d_(grid.vertices * K), r_(grid.vertices * K), q_(grid.vertices * K),
-        inverse_(grid.vertices), parts_(3 * grid.bands()), parts_z_(depth_) {
+        d_(grid.vertices * K),
+        r_(grid.vertices * K),
+        q_(grid.vertices * K),
+        inverse_(grid.vertices),
+        parts_(3 * grid.bands()),
+        parts_z_(depth_) {
     for (std::size_t kind = 0; kind < edge_kinds; ++kind)
       conductance_[kind] = Buffer<T>(grid.edges[kind].edge.size());
     if (depth_ > 0) {
@@ -87,7 +95,9 @@ class Pcg {
       f(band, grid_.band_vertex[band], grid_.band_vertex[band + 1]);
   }
 
-  Sums& part(int kind, std::size_t band) { return parts_[3 * band + static_cast<std::size_t>(kind)]; }
+  Sums& part(int kind, std::size_t band) {
+    return parts_[3 * band + static_cast<std::size_t>(kind)];
+  }
 
   Sums total(int kind) {
     Sums sum{};
@@ -130,8 +140,8 @@ class Pcg {
     each_band(worker, [&](std::size_t band, std::size_t, std::size_t) {
       const Band rows(grid_, band);
       for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
-        const T factor = static_cast<T>(options_.smoothness *
-                                        (kind == range_edges ? grid_.range : grid_.space));
+        const T factor =
+            static_cast<T>(options_.smoothness * (kind == range_edges ? grid_.range : grid_.space));
         const EdgeList& list = grid_.edges[kind];
         for (std::size_t e = list.row[rows.row]; e < list.row[rows.row_end]; ++e)
           conductance_[kind][e] = factor * n_[list.edge[e].a] * n_[list.edge[e].b];
@@ -269,8 +279,8 @@ class Pcg {
 
   void iterate(const Worker& worker, const T* b, T* x, const Sums& scale, PcgResult& result) {
     // Steps too small to change a T are noise.
-    const double tolerance = std::max(
-        options_.tolerance, 0.05 * static_cast<double>(std::numeric_limits<T>::epsilon()));
+    const double tolerance =
+        std::max(options_.tolerance, 0.05 * static_cast<double>(std::numeric_limits<T>::epsilon()));
     weigh_edges(worker);
     prepare(worker);
     Sums norm = begin(worker, b, x);
@@ -284,7 +294,7 @@ class Pcg {
       for (std::size_t k = 0; k < K; ++k) {
         if (!finished[k] && bend[k] > 0) alpha[k] = norm[k] / bend[k];
         const double rms =
-            std::sqrt(moved[k] / static_cast<double>(grid_.pixel.size())) * alpha[k] / scale[k];
+            std::sqrt(moved[k] / static_cast<double>(grid_.pixels())) * alpha[k] / scale[k];
         finished[k] = finished[k] || (step >= options_.least_steps && 1.5 * rms <= tolerance);
         all = all && finished[k];
         estimate = std::max(estimate, 1.5 * rms);

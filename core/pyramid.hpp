@@ -94,8 +94,7 @@ inline void build_pyramid(Grid& grid, int threads) {
           auto [coarse, level] = detail::coarsen(*fine, mask, threads);
           level.size = Buffer<double>(coarse.keys.size(), 0.0);
           for (std::size_t v = 0; v < fine->keys.size(); ++v)
-            level.size[level.parent[v]] +=
-                grid.levels.empty() ? 1.0 : grid.levels.back().size[v];
+            level.size[level.parent[v]] += grid.levels.empty() ? 1.0 : grid.levels.back().size[v];
           detail::join_bands(level, 2048);
           grid.levels.push_back(std::move(level));
           current = std::move(coarse);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "keys.hpp"
@@ -86,37 +88,28 @@ BILATERAL_INLINE void gray_keys(const T* pixels, std::size_t n, const Binning& b
 
 template <class T>
 BILATERAL_INLINE bool within(const T* values, std::size_t n, T highest) {
-  unsigned outside = 0;
-  for (std::size_t i = 0; i < n; ++i) outside |= !((values[i] >= T{0}) & (values[i] <= highest));
-  return outside == 0;
+  unsigned inside = 1;
+  for (std::size_t i = 0; i < n; ++i) inside &= (values[i] >= T{0}) & (values[i] <= highest);
+  return inside != 0;
 }
 
-#define BILATERAL_PIXEL_LOOPS(T)                                                             \
-  BILATERAL_MULTIVERSION inline void rgb_row(const T* pixels, std::size_t n,                 \
-                                             const Binning& bins, NarrowKey* keys) {         \
-    rgb_keys(pixels, n, bins, keys);                                                         \
-  }                                                                                          \
-  BILATERAL_MULTIVERSION inline void gray_row(const T* pixels, std::size_t n,                \
-                                              const Binning& bins, NarrowKey* keys) {        \
-    gray_keys(pixels, n, bins, keys);                                                        \
+#define BILATERAL_PIXEL_LOOPS(T)                                                                   \
+  BILATERAL_MULTIVERSION inline void rgb_row(const T* pixels, std::size_t n, const Binning& bins,  \
+                                             NarrowKey* keys) {                                    \
+    rgb_keys(pixels, n, bins, keys);                                                               \
+  }                                                                                                \
+  BILATERAL_MULTIVERSION inline void gray_row(const T* pixels, std::size_t n, const Binning& bins, \
+                                              NarrowKey* keys) {                                   \
+    gray_keys(pixels, n, bins, keys);                                                              \
+  }                                                                                                \
+  BILATERAL_MULTIVERSION inline bool all_within(const T* values, std::size_t n, T highest) {       \
+    return within(values, n, highest);                                                             \
   }
 BILATERAL_PIXEL_LOOPS(std::uint8_t)
 BILATERAL_PIXEL_LOOPS(std::uint16_t)
 BILATERAL_PIXEL_LOOPS(float)
 BILATERAL_PIXEL_LOOPS(double)
 #undef BILATERAL_PIXEL_LOOPS
-
-BILATERAL_MULTIVERSION inline bool all_within(const float* values, std::size_t n, float highest) {
-  return within(values, n, highest);
-}
-BILATERAL_MULTIVERSION inline bool all_within(const double* values, std::size_t n,
-                                              double highest) {
-  return within(values, n, highest);
-}
-template <class T>
-bool all_within(const T*, std::size_t, T) {
-  return true;  // integers cannot leave their range
-}
 
 }  // namespace detail
 
@@ -144,8 +137,8 @@ void row_keys(const T* pixels, std::size_t n, const Binning& bins, WideKey* keys
   }
 }
 
-// Chooses the cells and the key layout of a finite reference. Values outside the nominal range (floating-point
-// references only) cost one more pass, which finds the true range.
+// Chooses the cells and the key layout of a finite reference. Values outside the nominal range
+// cost one more pass, which finds the true range.
 template <class T>
 Binning make_binning(const Reference<T>& reference, int threads) {
   Binning bins;
@@ -158,16 +151,18 @@ Binning make_binning(const Reference<T>& reference, int threads) {
     bins.shift[k] = reference.offset[k] * inverse + edge_guard;
   }
   std::atomic<bool> nominal{true};
-  parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
-    if (!detail::all_within(reference.data + y * row, row, static_cast<T>(reference.nominal_max)))
-      nominal.store(false, std::memory_order_relaxed);
-  });
+  const auto limit = static_cast<double>(std::numeric_limits<T>::max());
+  if (std::is_floating_point_v<T> || reference.nominal_max < limit)
+    parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
+      if (!detail::all_within(reference.data + y * row, row, static_cast<T>(reference.nominal_max)))
+        nominal.store(false, std::memory_order_relaxed);
+    });
   std::array<double, 3> low{}, high{};
   if (nominal) {
     for (std::size_t k = 0; k < bins.channels; ++k) {
       high[k] = bins.shift[k];
       for (std::size_t j = 0; j < bins.channels; ++j)
-        high[k] += std::max(bins.scale[k][j], 0.0) * reference.nominal_max;
+        high[k] += std::max(bins.scale[k][j], 0.0) * std::min(reference.nominal_max, limit);
     }
   } else {
     struct Span {
@@ -179,8 +174,8 @@ Binning make_binning(const Reference<T>& reference, int threads) {
       for (std::size_t x = 0; x < reference.width; ++x)
         for (std::size_t k = 0; k < bins.channels; ++k) {
           const T* pixel = reference.data + y * row + x * bins.channels;
-          const double cell = std::clamp(detail::cell_of(pixel, bins, k), -coordinate_limit,
-                                         coordinate_limit);
+          const double cell =
+              std::clamp(detail::cell_of(pixel, bins, k), -coordinate_limit, coordinate_limit);
           span.low[k] = std::min(span.low[k], std::floor(cell));
           span.high[k] = std::max(span.high[k], cell);
         }

@@ -15,17 +15,27 @@
 
 namespace bilateral {
 
+// f(row, index) for every row of tiles, `index` being the grid's map from pixels to vertices.
+template <class F>
+void each_row(const Grid& grid, int threads, F&& f) {
+  std::visit(
+      [&](const auto& index) {
+        parallel_for(team_size(threads, grid.pixels(), 65536), grid.rows(),
+                     [&](std::size_t row, std::size_t) { f(row, index.data()); });
+      },
+      grid.pixel);
+}
+
 // S p: sums of K channels over each vertex's pixels.
 template <class T>
 void splat(const Grid& grid, const T* pixels, std::size_t channels, T* vertices, int threads) {
-  parallel_for(team_size(threads, grid.pixel.size(), 65536), grid.rows(),
-               [&](std::size_t r, std::size_t) {
-    const std::size_t first = grid.row_vertex[r], count = grid.row_vertex[r + 1] - first;
+  each_row(grid, threads, [&](std::size_t row, const auto* index) {
+    const std::size_t first = grid.row_vertex[row], count = grid.row_vertex[row + 1] - first;
     std::vector<double> sums(count * channels, 0.0);
-    for (std::size_t p = grid.row_pixel[r] * grid.width; p < grid.row_pixel[r + 1] * grid.width;
-         ++p)
+    const std::size_t end = grid.row_pixel[row + 1] * grid.width;
+    for (std::size_t p = grid.row_pixel[row] * grid.width; p < end; ++p)
       for (std::size_t k = 0; k < channels; ++k)
-        sums[grid.pixel[p] * channels + k] += static_cast<double>(pixels[p * channels + k]);
+        sums[index[p] * channels + k] += static_cast<double>(pixels[p * channels + k]);
     for (std::size_t i = 0; i < sums.size(); ++i)
       vertices[first * channels + i] = static_cast<T>(sums[i]);
   });
@@ -34,17 +44,15 @@ void splat(const Grid& grid, const T* pixels, std::size_t channels, T* vertices,
 // S^T v: each pixel takes its vertex's value.
 template <class T>
 void slice(const Grid& grid, const T* vertices, std::size_t channels, T* pixels, int threads) {
-  parallel_for(team_size(threads, grid.pixel.size(), 65536), grid.rows(),
-               [&](std::size_t r, std::size_t) {
-    const T* from = vertices + grid.row_vertex[r] * channels;
-    const std::size_t begin = grid.row_pixel[r] * grid.width;
-    const std::size_t end = grid.row_pixel[r + 1] * grid.width;
-    const std::uint32_t* vertex = grid.pixel.data();
+  each_row(grid, threads, [&](std::size_t row, const auto* index) {
+    const T* from = vertices + grid.row_vertex[row] * channels;
+    const std::size_t begin = grid.row_pixel[row] * grid.width;
+    const std::size_t end = grid.row_pixel[row + 1] * grid.width;
     if (channels == 1) {
-      for (std::size_t p = begin; p < end; ++p) pixels[p] = from[vertex[p]];
+      for (std::size_t p = begin; p < end; ++p) pixels[p] = from[index[p]];
     } else {
       for (std::size_t p = begin; p < end; ++p)
-        std::copy_n(from + vertex[p] * channels, channels, pixels + p * channels);
+        std::copy_n(from + index[p] * channels, channels, pixels + p * channels);
     }
   });
 }
@@ -114,35 +122,36 @@ BILATERAL_MULTIVERSION inline bool weigh(const double* target, const double* con
   return weigh_run(target, confidence, n, pairs, low, high, known);
 }
 
-// Adds (c, c t) of one run of pixels of each of four rows to the sums of their vertices.
+// Adds (c, c t) of one run of pixels of each of a few rows to the sums of their vertices.
 // Neighbouring pixels mostly share a vertex, so adding along one row waits for the previous sum
-// each time. Four rows in turn, with sums of their own, keep the adders busy.
-template <class T>
-void add_four_runs(const T* pairs, std::size_t run, const std::uint32_t* vertex, std::size_t width,
-                   double* sums, std::size_t count) {
-  using Sum = Lanes<double, 2>;
-  using Pair = Lanes<T, 2>;
+// each time. Several rows in turn, with sums of their own, keep the adders busy.
+inline constexpr std::size_t interleaved = 2;
+
+template <class T, class Index>
+void add_runs(const T* pairs, std::size_t run, const Index* index, std::size_t width, double* sums,
+              std::size_t count) {
   for (std::size_t x = 0; x < run; ++x)
-    for (std::size_t lane = 0; lane < 4; ++lane) {
-      double* to = sums + 2 * (lane * count + vertex[lane * width + x]);
-      const auto pair = load_lanes<Pair>(pairs + 2 * (lane * run + x));
-      store_lanes(to, load_lanes<Sum>(to) + __builtin_convertvector(pair, Sum));
+    for (std::size_t lane = 0; lane < interleaved; ++lane) {
+      double* to = sums + 2 * (lane * count + index[lane * width + x]);
+      const Pair pair = load_pair(pairs + 2 * (lane * run + x));
+      store_lanes(to, load_lanes<Pair>(to) + pair);
     }
 }
 
 // Sums of one row of tiles: confidence and confidence * target.
-template <class T>
+template <class T, class Index>
 class RowSplat {
  public:
-  RowSplat(const Grid& grid, const T* target, const T* confidence, std::size_t channels)
-      : grid_(grid), target_(target), confidence_(confidence), channels_(channels) {}
+  RowSplat(const Grid& grid, const Index* index, const T* target, const T* confidence,
+           std::size_t channels)
+      : grid_(grid), index_(index), target_(target), confidence_(confidence), channels_(channels) {}
 
   Observed seen;
 
   void run(std::size_t row, T* weight, T* weighted) {
     const std::size_t first = grid_.row_vertex[row], count = grid_.row_vertex[row + 1] - first;
     const std::size_t stride = channels_ + 1;
-    const std::size_t sets = channels_ == 1 ? 4 : 1;
+    const std::size_t sets = channels_ == 1 ? interleaved : 1;
     sums_.assign(sets * count * stride, 0.0);
     seen = {};
     seen.low.assign(channels_, std::numeric_limits<double>::infinity());
@@ -150,7 +159,7 @@ class RowSplat {
     std::size_t y = grid_.row_pixel[row];
     const std::size_t bottom = grid_.row_pixel[row + 1];
     if (channels_ == 1)
-      for (; y + 4 <= bottom; y += 4) add_four_rows(y * grid_.width, count);
+      for (; y + interleaved <= bottom; y += interleaved) add_rows(y * grid_.width, count);
     for (std::size_t p = y * grid_.width; p < bottom * grid_.width; ++p) add(p);
     for (std::size_t v = 0; v < count; ++v) {
       double* sums = &sums_[v * stride];
@@ -165,18 +174,17 @@ class RowSplat {
  private:
   static constexpr std::size_t longest_run = 256;
 
-  void add_four_rows(std::size_t begin, std::size_t count) {
+  void add_rows(std::size_t begin, std::size_t count) {
     T low = static_cast<T>(seen.low[0]), high = static_cast<T>(seen.high[0]);
     for (std::size_t x = 0; x < grid_.width; x += longest_run) {
       const std::size_t run = std::min(longest_run, grid_.width - x);
-      for (std::size_t lane = 0; lane < 4; ++lane) {
+      for (std::size_t lane = 0; lane < interleaved; ++lane) {
         const std::size_t p = begin + lane * grid_.width + x;
         if (!weigh(target_ + p, confidence_ ? confidence_ + p : ones_.data(), run,
                    pairs_.data() + 2 * lane * run, low, high, seen.known))
           find_invalid(p, p + run);
       }
-      add_four_runs(pairs_.data(), run, grid_.pixel.data() + begin + x, grid_.width, sums_.data(),
-                    count);
+      add_runs(pairs_.data(), run, index_ + begin + x, grid_.width, sums_.data(), count);
     }
     seen.low[0] = static_cast<double>(low);
     seen.high[0] = static_cast<double>(high);
@@ -191,7 +199,7 @@ class RowSplat {
       data &= std::abs(t[k]) <= std::numeric_limits<T>::max();
     if (!data) return;
     ++seen.known;
-    double* sums = &sums_[grid_.pixel[p] * (channels_ + 1)];
+    double* sums = &sums_[index_[p] * (channels_ + 1)];
     sums[0] += static_cast<double>(c);
     for (std::size_t k = 0; k < channels_; ++k) {
       const auto value = static_cast<double>(t[k]);
@@ -207,11 +215,12 @@ class RowSplat {
   }
 
   const Grid& grid_;
+  const Index* index_;
   const T* target_;
   const T* confidence_;
   std::size_t channels_;
   std::vector<double> sums_;
-  std::vector<T> pairs_ = std::vector<T>(2 * 4 * longest_run);
+  std::vector<T> pairs_ = std::vector<T>(2 * interleaved * longest_run);
   std::vector<T> ones_ = std::vector<T>(longest_run, T{1});
 };
 
@@ -220,17 +229,21 @@ class RowSplat {
 // weight = S c and weighted = S (c * t). A pixel with a non-finite target counts as confidence 0.
 // `confidence` may be null: 1 everywhere.
 template <class T>
-Observed splat_target(const Grid& grid, const T* target, const T* confidence,
-                      std::size_t channels, T* weight, T* weighted, int threads) {
+Observed splat_target(const Grid& grid, const T* target, const T* confidence, std::size_t channels,
+                      T* weight, T* weighted, int threads) {
   std::vector<Observed> seen(grid.rows());
-  const int team = team_size(threads, grid.pixel.size(), 65536);
-  std::vector<detail::RowSplat<T>> workers(
-      static_cast<std::size_t>(team),
-      detail::RowSplat<T>(grid, target, confidence, channels));
-  parallel_for(team, grid.rows(), [&](std::size_t r, std::size_t rank) {
-    workers[rank].run(r, weight, weighted);
-    seen[r] = workers[rank].seen;
-  });
+  const int team = team_size(threads, grid.pixels(), 65536);
+  std::visit(
+      [&]<class Index>(const Buffer<Index>& index) {
+        std::vector<detail::RowSplat<T, Index>> workers(
+            static_cast<std::size_t>(team),
+            detail::RowSplat<T, Index>(grid, index.data(), target, confidence, channels));
+        parallel_for(team, grid.rows(), [&](std::size_t r, std::size_t rank) {
+          workers[rank].run(r, weight, weighted);
+          seen[r] = workers[rank].seen;
+        });
+      },
+      grid.pixel);
   Observed all = seen[0];
   for (const Observed& row : seen) {
     all.invalid = std::min(all.invalid, row.invalid);

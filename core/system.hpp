@@ -71,9 +71,10 @@ Buffer<T> take(const T* from, std::size_t vertices, std::size_t channels, std::s
 }
 
 template <std::size_t K, class T>
-PcgResult solve_group(const Grid& grid, const T* n, const T* weight, const T* weighted, std::size_t channels,
-                      std::size_t first, std::size_t count, const std::uint8_t* active,
-                      const double* scale, T* x, const PcgOptions& options) {
+PcgResult solve_group(const Grid& grid, const T* n, const T* weight, const T* weighted,
+                      std::size_t channels, std::size_t first, std::size_t count,
+                      const std::uint8_t* active, const double* scale, T* x,
+                      const PcgOptions& options) {
   std::array<double, K> group_scale;
   group_scale.fill(1);
   std::copy_n(scale + first, count, group_scale.begin());
@@ -90,18 +91,17 @@ PcgResult solve_group(const Grid& grid, const T* n, const T* weight, const T* we
 }  // namespace detail
 
 // Solves A y = b for all channels. x holds the start on entry and the solution on return; parts of
-// the grid without data get the pyramid start. n comes from bistochastize; `scale` is the size of the answer per channel.
+// the grid without data get the pyramid start. n comes from bistochastize; `scale` is the size of
+// the answer per channel.
 template <class T>
 PcgResult solve_system(const Grid& grid, const T* n, const T* weight, const T* weighted,
-                       std::size_t channels, const double* scale, T* x,
-                       const PcgOptions& options) {
+                       std::size_t channels, const double* scale, T* x, const PcgOptions& options) {
   const auto active = vertices_with_data(grid, weight);
   if (std::find(active.begin(), active.end(), 0) != active.end()) {
     Buffer<T> start(grid.vertices * channels);
     pyramid_start(grid, weight, weighted, channels, start.data(), options.threads);
     for (std::size_t v = 0; v < grid.vertices; ++v)
-      if (!active[v])
-        std::copy_n(start.data() + v * channels, channels, x + v * channels);
+      if (!active[v]) std::copy_n(start.data() + v * channels, channels, x + v * channels);
   }
   const std::uint8_t* mask = active.empty() ? nullptr : active.data();
   PcgResult all;
@@ -110,8 +110,8 @@ PcgResult solve_system(const Grid& grid, const T* n, const T* weight, const T* w
     const std::size_t left = channels - first;
     const std::size_t count = left > 4 ? std::min<std::size_t>(left, 8) : left;
     const auto group = [&]<std::size_t K>() {
-      return detail::solve_group<K>(grid, n, weight, weighted, channels, first, count, mask, scale, x,
-                                    options);
+      return detail::solve_group<K>(grid, n, weight, weighted, channels, first, count, mask, scale,
+                                    x, options);
     };
     const PcgResult result = count > 4   ? group.template operator()<8>()
                              : count > 1 ? group.template operator()<4>()

@@ -38,8 +38,8 @@ BILATERAL_INLINE double weighted_square_body(const T* __restrict a, const float*
 
 template <class T>
 BILATERAL_INLINE double descend_body(T step, const T* __restrict d, const T* __restrict q,
-                                     const T* __restrict inverse, T* __restrict x,
-                                     T* __restrict r, std::size_t n) {
+                                     const T* __restrict inverse, T* __restrict x, T* __restrict r,
+                                     std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) x[i] += step * d[i];
   return eight_sums(n, [=](std::size_t i) __attribute__((always_inline)) {
     const T left = r[i] - step * q[i];
@@ -81,26 +81,25 @@ BILATERAL_INLINE bool balance_body(T* __restrict n, T* __restrict change,
   return outside != 0;
 }
 
-#define BILATERAL_VECTOR_LOOPS(T)                                                               \
-  BILATERAL_MULTIVERSION inline double dot(const T* a, const T* b, std::size_t n) {             \
-    return dot_body(a, b, n);                                                                   \
-  }                                                                                             \
-  BILATERAL_MULTIVERSION inline double weighted_square(const T* a, const float* w,              \
-                                                       std::size_t n) {                         \
-    return weighted_square_body(a, w, n);                                                       \
-  }                                                                                             \
-  BILATERAL_MULTIVERSION inline double descend(T step, const T* d, const T* q, const T* inverse, \
-                                               T* x, T* r, std::size_t n) {                     \
-    return descend_body(step, d, q, inverse, x, r, n);                                          \
-  }                                                                                             \
-  BILATERAL_MULTIVERSION inline void turn(T keep, const T* inverse, const T* r, const T* z,     \
-                                          const std::uint32_t* parent, T* d, std::size_t n) {   \
-    turn_body(keep, inverse, r, z, parent, d, n);                                               \
-  }                                                                                             \
-  BILATERAL_MULTIVERSION inline bool balance(T* n, T* change, const T* blurred,                 \
-                                             const float* mass, std::size_t count, T gain,      \
-                                             T momentum, T tolerance) {                         \
-    return balance_body(n, change, blurred, mass, count, gain, momentum, tolerance);            \
+#define BILATERAL_VECTOR_LOOPS(T)                                                                  \
+  BILATERAL_MULTIVERSION inline double dot(const T* a, const T* b, std::size_t n) {                \
+    return dot_body(a, b, n);                                                                      \
+  }                                                                                                \
+  BILATERAL_MULTIVERSION inline double weighted_square(const T* a, const float* w,                 \
+                                                       std::size_t n) {                            \
+    return weighted_square_body(a, w, n);                                                          \
+  }                                                                                                \
+  BILATERAL_MULTIVERSION inline double descend(T step, const T* d, const T* q, const T* inverse,   \
+                                               T* x, T* r, std::size_t n) {                        \
+    return descend_body(step, d, q, inverse, x, r, n);                                             \
+  }                                                                                                \
+  BILATERAL_MULTIVERSION inline void turn(T keep, const T* inverse, const T* r, const T* z,        \
+                                          const std::uint32_t* parent, T* d, std::size_t n) {      \
+    turn_body(keep, inverse, r, z, parent, d, n);                                                  \
+  }                                                                                                \
+  BILATERAL_MULTIVERSION inline bool balance(T* n, T* change, const T* blurred, const float* mass, \
+                                             std::size_t count, T gain, T momentum, T tolerance) { \
+    return balance_body(n, change, blurred, mass, count, gain, momentum, tolerance);               \
   }
 BILATERAL_VECTOR_LOOPS(float)
 BILATERAL_VECTOR_LOOPS(double)
