@@ -196,7 +196,7 @@ nb::tuple py_solve(const PyGrid& self, const Input<T>& weight, const Input<T>& w
   AfterStep after_step(std::move(callback));
   PcgOptions options;
   options.smoothness = smoothness;
-  options.preconditioner = pyramid ? Preconditioner::pyramid : Preconditioner::jacobi;
+  options.preconditioning = pyramid ? Preconditioning::pyramid : Preconditioning::jacobi;
   options.most_steps = most_steps;
   options.tolerance = tolerance;
   options.threads = threads;

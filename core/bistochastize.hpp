@@ -71,18 +71,20 @@ int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads,
   std::vector<std::uint8_t> moving(grid.bands());
   int iterations = 0;
   bool done = false;
-  run_team(team_size(threads, vertices, 4096), [&](const Worker& worker) {
-    const Share share(grid.band_vertex, worker);
+  const int team = team_size(threads, vertices, 4096);
+  BandQueue bands(grid.band_vertex, team);
+  run_team(team, [&](const Worker& worker) {
     double rho = 0;
     for (int step = 0; step < most && !done; ++step) {
       const double last = rho;
       rho = step <= 1 ? half / middle : 1 / (2 * middle / half - last);
       const double gain = step <= 1 ? 1 / middle : 2 * rho / half;
       const double momentum = step <= 1 ? 0 : rho * last;
-      for (std::size_t band = share.begin; band < share.end; ++band)
+      bands.each(worker, [&](std::size_t band) {
         blur_band(grid, band, n.data(), std::integral_constant<std::size_t, 1>{}, blurred.data());
+      });
       worker.barrier.wait();
-      for (std::size_t band = share.begin; band < share.end; ++band) {
+      bands.each(worker, [&](std::size_t band) {
         const std::size_t first = grid.band_vertex[band], end = grid.band_vertex[band + 1];
         if (step == 0) {
           for (std::size_t i = first; i < end; ++i)
@@ -94,7 +96,7 @@ int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads,
                               grid.mass.data() + first, end - first, static_cast<T>(gain),
                               static_cast<T>(momentum), static_cast<T>(tolerance));
         }
-      }
+      });
       worker.barrier.wait();
       if (worker.rank == 0) {
         iterations = step + 1;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -48,23 +50,61 @@ void each_edge(const Grid& grid, const Band& band, std::size_t kind, Inside&& in
   for (std::size_t e = within; e < row[band.row_end]; ++e) lower(e);
 }
 
-// The bands [begin, end) of one worker: about the same number of vertices for each.
+// The bands [begin, end) of one of `size` parts: about the same number of vertices for each.
 struct Share {
   std::size_t begin, end;
 
   // `band` holds the first vertex of each band, and the end.
+  Share(const std::vector<std::uint32_t>& band, int part, int size)
+      : begin(bound(band, part, size)), end(bound(band, part + 1, size)) {}
   Share(const std::vector<std::uint32_t>& band, const Worker& worker)
-      : begin(bound(band, worker.rank, worker.size)),
-        end(bound(band, worker.rank + 1, worker.size)) {}
+      : Share(band, worker.rank, worker.size) {}
 
  private:
-  static std::size_t bound(const std::vector<std::uint32_t>& band, int rank, int size) {
-    if (rank == size) return band.size() - 1;
-    const std::uint64_t target = std::uint64_t{band.back()} * static_cast<std::uint64_t>(rank) /
+  static std::size_t bound(const std::vector<std::uint32_t>& band, int part, int size) {
+    if (part == size) return band.size() - 1;
+    const std::uint64_t target = std::uint64_t{band.back()} * static_cast<std::uint64_t>(part) /
                                  static_cast<std::uint64_t>(size);
     return static_cast<std::size_t>(std::lower_bound(band.begin(), band.end() - 1, target) -
                                     band.begin());
   }
+};
+
+// Hands out bands to the threads of a team: each its own share first, whose memory it has in its
+// cache, then what others have not got to, since on a busy machine one thread may stand still.
+class BandQueue {
+ public:
+  BandQueue(const std::vector<std::uint32_t>& band, int threads)
+      : band_(band), turn_(static_cast<std::size_t>(threads)) {
+    for (auto& taken : taken_) taken = std::vector<Taken>(static_cast<std::size_t>(threads));
+  }
+
+  // f(band) for every band. All threads of the team call it, with a barrier between two calls.
+  template <class F>
+  void each(const Worker& worker, F&& f) {
+    const std::size_t turn = turn_[static_cast<std::size_t>(worker.rank)].count++;
+    if (worker.rank == 0)
+      for (Taken& taken : taken_[(turn + 1) % 2]) taken.count.store(0, std::memory_order_relaxed);
+    for (int k = 0; k < worker.size; ++k) {
+      const int part = (worker.rank + k) % worker.size;
+      const Share share(band_, part, worker.size);
+      auto& count = taken_[turn % 2][static_cast<std::size_t>(part)].count;
+      for (std::size_t band;
+           (band = share.begin + count.fetch_add(1, std::memory_order_relaxed)) < share.end;)
+        f(band);
+    }
+  }
+
+ private:
+  struct alignas(64) Taken {
+    std::atomic<std::size_t> count{0};
+  };
+  struct alignas(64) Turn {
+    std::size_t count = 0;
+  };
+  const std::vector<std::uint32_t>& band_;
+  std::array<std::vector<Taken>, 2> taken_;  // for this call and, being reset, for the next
+  std::vector<Turn> turn_;
 };
 
 }  // namespace bilateral

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
@@ -174,8 +175,12 @@ Binning make_binning(const Reference<T>& reference, int threads) {
       for (std::size_t x = 0; x < reference.width; ++x)
         for (std::size_t k = 0; k < bins.channels; ++k) {
           const T* pixel = reference.data + y * row + x * bins.channels;
-          const double cell =
-              std::clamp(detail::cell_of(pixel, bins, k), -coordinate_limit, coordinate_limit);
+          const double value = detail::cell_of(pixel, bins, k);
+          if (!std::isfinite(value))
+            throw std::domain_error(
+                "reference: expected values of a size that can be weighed, got larger ones. "
+                "Divide the reference by its maximum.");
+          const double cell = std::clamp(value, -coordinate_limit, coordinate_limit);
           span.low[k] = std::min(span.low[k], std::floor(cell));
           span.high[k] = std::max(span.high[k], cell);
         }

@@ -152,17 +152,22 @@ def reference(value: ArrayLike, highest: float | None) -> Reference:
         )
     if pixels.dtype.kind == "f":
         pixels = pixels.astype(np.float64 if pixels.dtype.itemsize > 4 else np.float32, copy=False)
-        if not np.isfinite(pixels).all():
-            at = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
-            raise ValueError(
-                f"reference: expected finite values, got {pixels[at]} at row {at[0]}, "
-                f"column {at[1]}. Replace it, for example with np.nan_to_num(reference)."
-            )
     if highest is not None:
         highest = positive("reference_max", highest)
     else:
         highest = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
     return Reference(np.ascontiguousarray(pixels), highest)
+
+
+def reference_value(pixels: Array) -> None:
+    """Raise if a reference has a value that is not finite, which the core found."""
+    finite = np.isfinite(pixels)
+    if not finite.all():
+        at = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(
+            f"reference: expected finite values, got {pixels[at]} at row {at[0]}, "
+            f"column {at[1]}. Replace it, for example with np.nan_to_num(reference)."
+        )
 
 
 class Target(NamedTuple):

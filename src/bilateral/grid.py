@@ -72,7 +72,13 @@ class BilateralGrid:
         weights = checks.blur(blur, 2 + channels)
         matrix, offset = color.feature_map(channels, image.highest)
         self.shape: tuple[int, int] = (height, width)
-        self._core = cpu.build_grid(image.pixels, matrix, offset, image.highest, sigma_xy, sigmas)
+        try:
+            self._core = cpu.build_grid(
+                image.pixels, matrix, offset, image.highest, sigma_xy, sigmas
+            )
+        except ValueError:
+            checks.reference_value(image.pixels)
+            raise
         cpu.coarsen(self._core)
         cpu.bistochastize(self._core, weights)
 

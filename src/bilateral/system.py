@@ -29,7 +29,8 @@ def observe(grid: BilateralGrid, target: Array, confidence: Array | None) -> Sys
     seen = cpu.splat_target(grid._core, target, confidence)
     checks.confidence_value(confidence, seen.invalid)
     checks.some_data(seen.known)
-    if target.dtype == np.float32 and not np.isfinite(seen.weighted.sum(dtype=np.float64)):
+    extremes = (seen.weighted.min(), seen.weighted.max(), seen.weight.max())
+    if target.dtype == np.float32 and not np.isfinite(extremes).all():
         wide = None if confidence is None else confidence.astype(np.float64)
         return observe(grid, target.astype(np.float64), wide)
     size = np.maximum(np.abs(seen.low), np.abs(seen.high))

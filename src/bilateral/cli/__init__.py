@@ -1,0 +1,1 @@
+"""Commands for people: the only code that prints or opens files."""
