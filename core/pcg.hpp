@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "edges.hpp"
+#include "estimate.hpp"
 #include "grid.hpp"
 #include "laplacian.hpp"
 #include "preconditioner.hpp"
@@ -104,6 +105,7 @@ class Pcg {
     Sums norm = preconditioned_norm();
     direction(worker, Sums{});
     std::array<bool, K> finished{};
+    std::array<ErrorEstimate, K> error;
     for (int step = 1; step <= options_.most_steps; ++step) {
       multiply(worker);
       const Sums bend = total(curvature), moved = total(movement);
@@ -112,11 +114,12 @@ class Pcg {
       bool all = true;
       for (std::size_t k = 0; k < K; ++k) {
         if (!finished[k] && bend[k] > 0) alpha[k] = norm[k] / bend[k];
-        const double rms =
-            std::sqrt(moved[k] / static_cast<double>(grid_.pixels())) * alpha[k] / scale[k];
-        finished[k] = finished[k] || (step >= options_.least_steps && 1.5 * rms <= tolerance);
+        const double rms = std::sqrt(moved[k] / static_cast<double>(grid_.pixels())) * alpha[k];
+        error[k].add(rms / scale[k]);
+        const double left = finished[k] ? 0 : error[k].value();
+        finished[k] = finished[k] || (step >= options_.least_steps && left <= tolerance);
         all = all && finished[k];
-        estimate = std::max(estimate, 1.5 * rms);
+        estimate = std::max(estimate, left);
       }
       update(worker, alpha, x);
       if (worker.rank == 0) {
