@@ -1,0 +1,46 @@
+"""How time grows with the image: 1/4, 1, 4 and 16 times the photograph."""
+
+from typing import Any
+
+import bilateral
+from benchmarks.speed.cases import Problem, solve
+from benchmarks.speed.machine import Others
+from benchmarks.speed.timing import Timing, clock
+
+
+def growth(
+    problem: Problem, sigma: float, threads: int, repeats: int, quick: bool
+) -> dict[str, Any]:
+    """Time the middle quarter, the photograph, and its tilings of 2 x 2 and 4 x 4 mirror images.
+
+    The sizes take turns, so that noise hits them all. The texture of the tilings is the
+    photograph's own, that of the quarter may differ: the number of vertices tells.
+    """
+    bilateral.set_num_threads(threads)
+    height, width = problem.shape
+    sizes = {
+        0.25: problem.centre(height // 2, width // 2),
+        1.0: problem,
+        **{float(times**2): problem.mirrored(times) for times in ((2,) if quick else (2, 4))},
+    }
+    seconds: dict[float, list[float]] = {factor: [] for factor in sizes}
+    others = Others()
+    for turn in range(1 + repeats):
+        for factor, task in sizes.items():
+            taken, _ = clock(solve, task, sigma)
+            if turn > 0:  # the first warms up
+                seconds[factor].append(taken)
+    other_work = others.cores()
+    timings = {factor: Timing.of(taken) for factor, taken in seconds.items()}
+    rows = [
+        {
+            "factor": factor,
+            "megapixels": task.n_pixels / 1e6,
+            "vertices": bilateral.BilateralGrid(task.reference, sigma, sigma, sigma).n_vertices,
+            "seconds": timings[factor],
+        }
+        for factor, task in sizes.items()
+    ]
+    largest = max(sizes)
+    ratio = timings[largest].median / (largest * timings[1.0].median)
+    return {"sigma": sigma, "sizes": rows, "ratio": ratio, "other_work": other_work}

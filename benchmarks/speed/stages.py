@@ -1,0 +1,43 @@
+"""One solve, taken apart."""
+
+import numpy as np
+
+from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
+from benchmarks.speed.timing import clock
+from bilateral import checks, color
+from bilateral.ops import cpu
+
+STAGES = ("grid", "pyramid", "bistochastize", "splat", "start", "PCG", "slice")
+
+
+def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
+    """Seconds of each of `STAGES`, and the number of vertices."""
+    image = checks.reference(problem.reference, None)
+    weights = checks.blur("paper", 5)
+    matrix, offset = color.feature_map(3, image.highest)
+    ranges = (float(sigma),) * 3
+    target = problem.target[:, :, np.newaxis]
+
+    build, grid = clock(
+        cpu.build_grid, image.pixels, matrix, offset, image.highest, float(sigma), ranges
+    )
+    coarsen, _ = clock(cpu.coarsen, grid)
+    bistochastize, _ = clock(cpu.bistochastize, grid, weights)
+    splat, seen = clock(cpu.splat_target, grid, target, problem.confidence)
+    start, y = clock(cpu.start, grid, seen.weight, seen.weighted, "pyramid")
+    pcg, _ = clock(
+        cpu.pcg,
+        grid,
+        seen.weight,
+        seen.weighted,
+        y,
+        seen.high - seen.low,
+        SMOOTHNESS,
+        "pyramid",
+        STEPS,
+        -1.0,  # no tolerance: all the steps
+        None,
+    )
+    slice_, _ = clock(cpu.slice_, grid, y, problem.shape)
+    seconds = (build, coarsen, bistochastize, splat, start, pcg, slice_)
+    return dict(zip(STAGES, seconds, strict=True)), grid.n_vertices

@@ -1,0 +1,62 @@
+"""The benchmark command runs, and says so where a peer is missing. No time is asserted."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.speed", "--output", str(output), *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_the_command_writes_tables_and_json_and_skips_a_missing_opencv(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "no-python")
+    done = run(tmp_path / "made", "--quick", "--opencv-python", nowhere)
+    assert done.returncode == 0, done.stderr
+    assert f"OpenCV skipped: {nowhere}" in done.stdout
+    assert "apt-get install python3-opencv" in done.stdout
+    assert (tmp_path / "made" / "speed.md").read_text() in done.stdout
+
+    results = json.loads((tmp_path / "made" / "speed.json").read_text())
+    assert results["opencv_skipped"] in done.stderr
+    assert results["summary"] is None
+    assert results["targets"]["ratio_geometric_mean_at_least"] == 10
+    assert {"date", "machine", "versions", "settings", "import"} <= results.keys()
+    assert [case["sigma"] for case in results["cases"]] == [8, 16]
+    for case in results["cases"]:
+        assert case["vertices"] > 1000
+        assert case["opencv"] is case["ratio"] is None
+        assert case["error"] < results["settings"]["noise"]
+        assert list(case["ours"]) == [str(n) for n in results["settings"]["threads"]]
+        for stages in case["ours"].values():
+            assert {"grid", "pyramid", "bistochastize", "splat", "start", "PCG", "slice"} < set(
+                stages
+            )
+            assert all(
+                0 < time["low"] <= time["median"] <= time["high"] for time in stages.values()
+            )
+    assert all(case["largest_difference"] < 1e-3 for case in results["oracle"])
+    assert all(row["bytes_per_pixel_with_output"] >= 4 for row in results["memory"])
+    quarter, whole, tiled = results["growth"]["sizes"]
+    assert 4 * quarter["megapixels"] == whole["megapixels"] == tiled["megapixels"] / 4
+
+
+def test_a_folder_without_photographs_is_named(tmp_path: Path) -> None:
+    done = run(tmp_path / "made", "--quick", "--data", str(tmp_path))
+    assert done.returncode != 0
+    assert f"--data: expected a folder with *.jpg or *.png files, got {tmp_path}" in done.stderr
+    assert not (tmp_path / "made").exists()
+
+
+def test_fewer_repeats_than_one_are_refused(tmp_path: Path) -> None:
+    done = run(tmp_path / "made", "--repeats", "0")
+    assert done.returncode != 0
+    assert "--repeats: expected at least 1, got 0" in done.stderr
