@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bistochastize.hpp"
+#include "build.hpp"
 #include "grid.hpp"
 #include "pyramid.hpp"
 #include "splat.hpp"

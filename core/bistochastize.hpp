@@ -24,24 +24,21 @@ void blur_band(const Grid& grid, std::size_t band, const T* in, Channels channel
     out[i] = centre * in[i];
   for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
     const T weight = static_cast<T>(kind == range_edges ? grid.range : grid.space);
-    const Edge* edges = grid.edges[kind].edge.data();
-    each_edge(
-        grid, rows, kind,
-        [&](std::size_t e) {
-          const std::size_t a = edges[e].a * channels, b = edges[e].b * channels;
-          for (std::size_t k = 0; k < channels; ++k) {
-            out[a + k] += weight * in[b + k];
-            out[b + k] += weight * in[a + k];
-          }
-        },
-        [&](std::size_t e) {
-          for (std::size_t k = 0; k < channels; ++k)
-            out[edges[e].a * channels + k] += weight * in[edges[e].b * channels + k];
-        },
-        [&](std::size_t e) {
-          for (std::size_t k = 0; k < channels; ++k)
-            out[edges[e].b * channels + k] += weight * in[edges[e].a * channels + k];
-        });
+    each_run(grid, band, kind,
+             [&](auto ends, std::size_t first_a, std::size_t first_b, const auto* edges,
+                 std::size_t begin, std::size_t end) {
+               const T* in_a = in + first_a * channels;
+               const T* in_b = in + first_b * channels;
+               T* out_a = out + first_a * channels;
+               T* out_b = out + first_b * channels;
+               in_turns(begin, end, [=](std::size_t e) {
+                 const std::size_t a = edges[e].a * channels, b = edges[e].b * channels;
+                 for (std::size_t k = 0; k < channels; ++k) {
+                   if constexpr (ends != Ends::only_b) out_a[a + k] += weight * in_b[b + k];
+                   if constexpr (ends != Ends::only_a) out_b[b + k] += weight * in_a[a + k];
+                 }
+               });
+             });
   }
 }
 

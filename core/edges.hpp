@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "grid.hpp"
@@ -36,18 +38,41 @@ BILATERAL_INLINE void in_turns(std::size_t begin, std::size_t end, F&& f) {
   for (std::size_t i = begin + 4 * run; i < end; ++i) f(i);
 }
 
-// Calls inside(e) for every edge of a kind with both ends in the band, and for edges along y that
-// cross its border, lower(e) where only b is outside, upper(e) where only a is.
-template <class Inside, class Lower, class Upper>
-void each_edge(const Grid& grid, const Band& band, std::size_t kind, Inside&& inside, Lower&& lower,
-               Upper&& upper) {
+// Which ends of an edge lie in the band at hand.
+enum class Ends { both, only_a, only_b };
+
+// Calls f(ends, first_a, first_b, edges, begin, end) for runs of edges of a kind with an end in
+// the band: `ends` is a constant, and a and b are counted from first_a and first_b.
+template <class F>
+void each_run(const Grid& grid, std::size_t band, std::size_t kind, F&& f) {
+  const Band rows(grid, band);
   const auto& row = grid.edges[kind].row;
   const bool crosses = kind == y_edges;
-  const std::size_t within = row[crosses ? band.row_end - 1 : band.row_end];
-  if (crosses && band.row > 0)
-    for (std::size_t e = row[band.row - 1]; e < row[band.row]; ++e) upper(e);
-  in_turns(row[band.row], within, inside);
-  for (std::size_t e = within; e < row[band.row_end]; ++e) lower(e);
+  const std::size_t inside = row[crosses ? rows.row_end - 1 : rows.row_end];
+  std::visit(
+      [&](const auto& list) {
+        if (crosses && band > 0)
+          f(std::integral_constant<Ends, Ends::only_b>{}, grid.band_vertex[band - 1], rows.first,
+            list.data(), row[rows.row - 1], row[rows.row]);
+        f(std::integral_constant<Ends, Ends::both>{}, rows.first, rows.first, list.data(),
+          row[rows.row], inside);
+        if (crosses)
+          f(std::integral_constant<Ends, Ends::only_a>{}, rows.first, rows.last, list.data(),
+            inside, row[rows.row_end]);
+      },
+      grid.edges[kind].edge);
+}
+
+// f(e, a, b, ends) for every edge of a kind with an end in the band, a and b being vertices.
+template <class F>
+void each_edge(const Grid& grid, std::size_t band, std::size_t kind, F&& f) {
+  each_run(grid, band, kind,
+           [&](auto ends, std::size_t first_a, std::size_t first_b, const auto* edges,
+               std::size_t begin, std::size_t end) {
+             in_turns(begin, end, [&](std::size_t e) {
+               f(e, first_a + edges[e].a, first_b + edges[e].b, ends);
+             });
+           });
 }
 
 // The bands [begin, end) of one of `size` parts: about the same number of vertices for each.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -36,57 +37,57 @@ std::vector<Buffer<T>> pyramid_vector(const Grid& grid, std::size_t channels) {
 template <class T>
 void pyramid_start(const Grid& grid, const T* weight, const T* weighted, std::size_t channels, T* x,
                    int threads) {
+  using Sum = std::array<double, 2>;  // weight and one channel side by side
   const std::size_t depth = grid.levels.size();
-  auto up = pyramid_vector<double>(grid, 2);  // weight and one channel side by side
-  const int team = team_size(threads, grid.vertices, 16384);
-  for (std::size_t channel = 0; channel < channels; ++channel)
-    run_team(team, [&](const Worker& worker) {
-      for (std::size_t k = 0; k < depth; ++k) {
-        const Level& level = grid.levels[k];
-        const Share share(level.band, worker);
-        for (std::size_t band = share.begin; band < share.end; ++band) {
-          if (k > 0) {
-            lift_band<2>(level, band, up[k - 1].data(), up[k].data());
-            continue;
-          }
-          std::fill(up[0].data() + 2 * level.parent_band[band],
-                    up[0].data() + 2 * level.parent_band[band + 1], 0.0);
-          for (std::size_t i = level.band[band]; i < level.band[band + 1]; ++i) {
-            up[0][2 * level.parent[i]] += static_cast<double>(weight[i]);
-            up[0][2 * level.parent[i] + 1] += static_cast<double>(weighted[i * channels + channel]);
-          }
+  auto up = pyramid_vector<double>(grid, 2);  // of level k + 1 at [k]
+  const auto each_band = [&](const std::vector<std::uint32_t>& band, auto&& f) {
+    parallel_for(team_size(threads, band.back(), 16384), band.size() - 1,
+                 [&](std::size_t i, std::size_t) { f(i); });
+  };
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    const auto own = [&](std::size_t i) {
+      return Sum{static_cast<double>(weight[i]),
+                 static_cast<double>(weighted[i * channels + channel])};
+    };
+    const auto above = [&](std::size_t k, std::size_t i) {  // what vertex i of level k gets
+      if (k == depth) return Sum{0, 0};
+      const double* from = up[k].data() + 2 * grid.levels[k].parent[i];
+      return Sum{from[0], from[1]};
+    };
+    if (depth > 0)
+      each_band(grid.levels[0].band, [&](std::size_t band) {
+        const Level& level = grid.levels[0];
+        double* to = up[0].data();
+        std::fill(to + 2 * level.parent_band[band], to + 2 * level.parent_band[band + 1], 0.0);
+        for (std::size_t i = level.band[band]; i < level.band[band + 1]; ++i) {
+          to[2 * level.parent[i]] += own(i)[0];
+          to[2 * level.parent[i] + 1] += own(i)[1];
         }
-        worker.barrier.wait();
-      }
-      for (std::size_t k = depth; k-- > 0;) {
-        // Values of level k + 1: scaled by 4^-(k + 1) / P(1), plus what came from above.
-        const double scale = std::pow(4.0, -static_cast<double>(k + 1));
-        const std::size_t count = up[k].size() / 2;
-        const auto part = [&](int rank) {
-          return count * static_cast<std::size_t>(rank) / static_cast<std::size_t>(worker.size);
-        };
-        for (std::size_t i = part(worker.rank); i < part(worker.rank + 1); ++i) {
+      });
+    for (std::size_t k = 1; k < depth; ++k)
+      each_band(grid.levels[k].band, [&](std::size_t band) {
+        lift_band<2>(grid.levels[k], band, up[k - 1].data(), up[k].data());
+      });
+    const std::vector<std::uint32_t> top{0, 1};
+    for (std::size_t k = depth; k-- > 0;) {
+      const double scale = std::pow(4.0, -static_cast<double>(k + 1));
+      const auto& bands = k + 1 < depth ? grid.levels[k + 1].band : top;
+      each_band(bands, [&](std::size_t band) {
+        for (std::size_t i = bands[band]; i < bands[band + 1]; ++i) {
           const double factor = scale / grid.levels[k].size[i];
-          const std::size_t j = k + 1 < depth ? 2 * grid.levels[k + 1].parent[i] : 0;
+          const Sum more = above(k + 1, i);
           for (std::size_t c = 0; c < 2; ++c)
-            up[k][2 * i + c] = factor * up[k][2 * i + c] + (k + 1 < depth ? up[k + 1][j + c] : 0);
+            up[k][2 * i + c] = factor * up[k][2 * i + c] + more[c];
         }
-        worker.barrier.wait();
-      }
-      const auto part = [&](int rank) {
-        return grid.vertices * static_cast<std::size_t>(rank) /
-               static_cast<std::size_t>(worker.size);
-      };
-      for (std::size_t i = part(worker.rank); i < part(worker.rank + 1); ++i) {
-        double below = static_cast<double>(weight[i]);
-        double above = static_cast<double>(weighted[i * channels + channel]);
-        if (depth > 0) {
-          below += up[0][2 * grid.levels[0].parent[i]];
-          above += up[0][2 * grid.levels[0].parent[i] + 1];
-        }
-        x[i * channels + channel] = static_cast<T>(above / below);
+      });
+    }
+    each_band(grid.band_vertex, [&](std::size_t band) {
+      for (std::size_t i = grid.band_vertex[band]; i < grid.band_vertex[band + 1]; ++i) {
+        const Sum mine = own(i), more = above(0, i);
+        x[i * channels + channel] = static_cast<T>((mine[1] + more[1]) / (mine[0] + more[0]));
       }
     });
+  }
 }
 
 }  // namespace bilateral

@@ -21,20 +21,20 @@ class Laplacian {
   Laplacian(const Grid& grid, const T* n, const T* weight, double smoothness)
       : grid_(grid), n_(n), weight_(weight), smoothness_(smoothness) {
     for (std::size_t kind = 0; kind < edge_kinds; ++kind)
-      conductance_[kind] = Buffer<T>(grid.edges[kind].edge.size());
+      conductance_[kind] = Buffer<T>(grid.edges[kind].size());
   }
 
   const Grid& grid() const { return grid_; }
 
   // lambda n_a n_b B_ab of the edges that start in one band. Comes before everything else.
   void prepare(std::size_t band) {
-    const Band rows(grid_, band);
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
       const T factor =
           static_cast<T>(smoothness_ * (kind == range_edges ? grid_.range : grid_.space));
-      const EdgeList& list = grid_.edges[kind];
-      for (std::size_t e = list.row[rows.row]; e < list.row[rows.row_end]; ++e)
-        conductance_[kind][e] = factor * n_[list.edge[e].a] * n_[list.edge[e].b];
+      T* conductance = conductance_[kind].data();
+      each_edge(grid_, band, kind, [&](std::size_t e, std::size_t a, std::size_t b, auto ends) {
+        if constexpr (ends != Ends::only_b) conductance[e] = factor * n_[a] * n_[b];
+      });
     }
   }
 
@@ -45,26 +45,23 @@ class Laplacian {
     for (std::size_t i = rows.first; i < rows.last; ++i)
       for (std::size_t k = 0; k < K; ++k) out[i * K + k] = weight_[i] * in[i * K + k];
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
-      const Edge* edges = grid_.edges[kind].edge.data();
       const T* conductance = conductance_[kind].data();
-      const auto flow = [=](std::size_t e, std::size_t k) {
-        return conductance[e] * (in[edges[e].a * K + k] - in[edges[e].b * K + k]);
-      };
-      each_edge(
-          grid_, rows, kind,
-          [&](std::size_t e) {
-            for (std::size_t k = 0; k < K; ++k) {
-              const T f = flow(e, k);
-              out[edges[e].a * K + k] += f;
-              out[edges[e].b * K + k] -= f;
-            }
-          },
-          [&](std::size_t e) {
-            for (std::size_t k = 0; k < K; ++k) out[edges[e].a * K + k] += flow(e, k);
-          },
-          [&](std::size_t e) {
-            for (std::size_t k = 0; k < K; ++k) out[edges[e].b * K + k] -= flow(e, k);
-          });
+      each_run(grid_, band, kind,
+               [&](auto ends, std::size_t first_a, std::size_t first_b, const auto* edges,
+                   std::size_t begin, std::size_t end) {
+                 const T* in_a = in + first_a * K;
+                 const T* in_b = in + first_b * K;
+                 T* out_a = out + first_a * K;
+                 T* out_b = out + first_b * K;
+                 in_turns(begin, end, [=](std::size_t e) {
+                   const std::size_t a = edges[e].a * K, b = edges[e].b * K;
+                   for (std::size_t k = 0; k < K; ++k) {
+                     const T flow = conductance[e] * (in_a[a + k] - in_b[b + k]);
+                     if constexpr (ends != Ends::only_b) out_a[a + k] += flow;
+                     if constexpr (ends != Ends::only_a) out_b[b + k] -= flow;
+                   }
+                 });
+               });
     }
   }
 
@@ -73,15 +70,11 @@ class Laplacian {
     const Band rows(grid_, band);
     std::copy(weight_ + rows.first, weight_ + rows.last, out + rows.first);
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
-      const Edge* edges = grid_.edges[kind].edge.data();
       const T* conductance = conductance_[kind].data();
-      const auto to_a = [&](std::size_t e) { out[edges[e].a] += conductance[e]; };
-      const auto to_b = [&](std::size_t e) { out[edges[e].b] += conductance[e]; };
-      const auto to_both = [&](std::size_t e) {
-        to_a(e);
-        to_b(e);
-      };
-      each_edge(grid_, rows, kind, to_both, to_a, to_b);
+      each_edge(grid_, band, kind, [=](std::size_t e, std::size_t a, std::size_t b, auto ends) {
+        if constexpr (ends != Ends::only_b) out[a] += conductance[e];
+        if constexpr (ends != Ends::only_a) out[b] += conductance[e];
+      });
     }
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "build.hpp"
 #include "grid.hpp"
 
 namespace bilateral {
@@ -67,13 +68,12 @@ std::pair<Tiles<Key>, Level> coarsen(const Tiles<Key>& fine, Key mask, int threa
   return {std::move(coarse), std::move(level)};
 }
 
-// Rows of tiles joined until a band has at least `least` vertices: bands are the units of
-// parallel work and of summation, so they must not depend on the number of threads.
-inline void join_bands(Level& level, std::uint32_t least) {
+// Joins bands until they have at least `smallest_band` vertices, as make_bands does for the grid.
+inline void join_bands(Level& level) {
   std::size_t kept = 0;
   for (std::size_t i = 1; i < level.band.size(); ++i) {
     const bool last = i + 1 == level.band.size();
-    if (!last && level.band[i] - level.band[kept] < least) continue;
+    if (!last && level.band[i] - level.band[kept] < smallest_band) continue;
     ++kept;
     level.band[kept] = level.band[i];
     level.parent_band[kept] = level.parent_band[i];
@@ -95,20 +95,13 @@ inline void build_pyramid(Grid& grid, int threads) {
           level.size = Buffer<double>(coarse.keys.size(), 0.0);
           for (std::size_t v = 0; v < fine->keys.size(); ++v)
             level.size[level.parent[v]] += grid.levels.empty() ? 1.0 : grid.levels.back().size[v];
-          detail::join_bands(level, 2048);
+          detail::join_bands(level);
           grid.levels.push_back(std::move(level));
           current = std::move(coarse);
           fine = &current;
         }
       },
       grid.tiles);
-  grid.band_vertex = {0, static_cast<std::uint32_t>(grid.vertices)};
-  if (!grid.levels.empty()) grid.band_vertex = grid.levels[0].band;
-  grid.band_row.clear();
-  for (const std::uint32_t first : grid.band_vertex) {
-    const auto at = std::lower_bound(grid.row_vertex.begin(), grid.row_vertex.end(), first);
-    grid.band_row.push_back(static_cast<std::size_t>(at - grid.row_vertex.begin()));
-  }
 }
 
 }  // namespace bilateral

@@ -23,12 +23,15 @@ inline std::vector<std::uint32_t> components(const Grid& grid) {
     return v;
   };
   for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
-    const EdgeList& list = grid.edges[kind];
     if ((kind == range_edges ? grid.range : grid.space) == 0) continue;
-    for (std::size_t e = 0; e < list.edge.size(); ++e) {
-      const std::uint32_t a = find(list.edge[e].a), b = find(list.edge[e].b);
-      if (a != b) root[std::max(a, b)] = std::min(a, b);
-    }
+    for (std::size_t band = 0; band < grid.bands(); ++band)
+      each_edge(grid, band, kind, [&](std::size_t, std::size_t a, std::size_t b, auto ends) {
+        if constexpr (ends != Ends::only_b) {
+          const std::uint32_t one = find(static_cast<std::uint32_t>(a));
+          const std::uint32_t two = find(static_cast<std::uint32_t>(b));
+          root[std::max(one, two)] = std::min(one, two);
+        }
+      });
   }
   for (std::uint32_t v = 0; v < grid.vertices; ++v) root[v] = find(v);
   return root;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bistochastize.hpp"
+#include "build.hpp"
 #include "grid.hpp"
 #include "pyramid.hpp"
 #include "splat.hpp"
@@ -145,9 +146,12 @@ void test_grid(Random& random) {
         if (at != vertices.end()) expected.emplace(vertex, at->second);
       }
     std::size_t count = 0;
-    for (const EdgeList& list : grid.edges)
-      for (std::size_t e = 0; e < list.edge.size(); ++e, ++count)
-        edges.emplace(list.edge[e].a, list.edge[e].b);
+    for (std::size_t kind = 0; kind < edge_kinds; ++kind)
+      for (std::size_t band = 0; band < grid.bands(); ++band)
+        each_edge(grid, band, kind, [&](std::size_t, std::size_t a, std::size_t b, auto ends) {
+          edges.emplace(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b));
+          if constexpr (ends != Ends::only_b) ++count;
+        });
     CHECK(edges == expected);
     CHECK(count == expected.size());
 
