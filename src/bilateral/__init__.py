@@ -7,7 +7,8 @@ in, the same map smooth and aligned with the edges of a photograph out.
 >>> import bilateral
 >>> photo = np.zeros((64, 64, 3), np.uint8)
 >>> photo[:, 32:] = 200
->>> depth = np.where(np.arange(64) < 32, 1.0, 3.0) + 0.3 * np.random.default_rng(0).normal(size=(64, 64))
+>>> noise = np.random.default_rng(0).normal(size=(64, 64))
+>>> depth = np.where(np.arange(64) < 32, 1.0, 3.0) + 0.3 * noise
 >>> smooth = bilateral.solve(photo, depth, smoothness=32)
 >>> smooth.shape, bool(abs(smooth[:, :32] - 1).max() < 0.3)
 ((64, 64), True)

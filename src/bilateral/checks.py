@@ -1,4 +1,4 @@
-"""The one place where inputs are checked: which argument, what was expected, what came, what to do."""
+"""The one place where inputs are checked: which argument, what was expected, what came."""
 
 import math
 import operator
@@ -128,6 +128,7 @@ class Reference(NamedTuple):
 def reference(value: ArrayLike, highest: float | None) -> Reference:
     """A gray or RGB image: uint8, uint16 or floating point, any strides."""
     pixels = _array("reference", value)
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     if pixels.dtype not in (np.uint8, np.uint16) and pixels.dtype.kind != "f":
         raise TypeError(
             f"reference: expected uint8, uint16 or floating point, got dtype {pixels.dtype}. "
@@ -207,7 +208,9 @@ def pixel_map(name: str, values: Array, shape: tuple[int, ...]) -> None:
         )
 
 
-def confidence(value: ArrayLike | None, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array | None:
+def confidence(
+    value: ArrayLike | None, shape: tuple[int, int], dtype: np.dtype[Any]
+) -> Array | None:
     """A weight per pixel, or None for 1 everywhere. Its values are checked as they are summed."""
     if value is None:
         return None

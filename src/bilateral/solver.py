@@ -209,9 +209,7 @@ class BilateralSolver:
         if not return_info:
             return x
         seconds = time.perf_counter() - began
-        info = SolveInfo(
-            len(residuals), converged, tuple(residuals), self.grid.n_vertices, seconds
-        )
+        info = SolveInfo(len(residuals), converged, tuple(residuals), self.grid.n_vertices, seconds)
         return x, info
 
     def _warn(self, residual: float) -> None:
@@ -312,9 +310,7 @@ def solve(
     if not return_info:
         return x
     seconds = time.perf_counter() - began
-    return x, SolveInfo(
-        info.iterations, info.converged, info.residuals, info.n_vertices, seconds
-    )
+    return x, SolveInfo(info.iterations, info.converged, info.residuals, info.n_vertices, seconds)
 
 
 def _as(values: Array, dtype: np.dtype[Any]) -> Array:

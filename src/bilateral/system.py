@@ -60,7 +60,7 @@ def solve(
     tolerance: float,
     callback: Callable[[int, float], Any] | None,
 ) -> tuple[list[float], bool]:
-    """Improve the start `x` in place; return the error after each step, and whether it converged."""
+    """Improve the start `x` in place; return the error after each step, whether it converged."""
     return cpu.pcg(
         grid._core,
         system.weight,
@@ -69,7 +69,7 @@ def solve(
         system.scale,
         smoothness,
         preconditioner,
-        most_steps,
+        min(most_steps, np.iinfo(np.int32).max),
         tolerance,
         callback,
     )

@@ -5,6 +5,7 @@ import os
 from bilateral import checks
 
 _ENVIRONMENT = "BILATERAL_NUM_THREADS"
+_MOST = 1024
 _chosen: int | None = None
 
 
@@ -14,7 +15,7 @@ def set_num_threads(n: int) -> None:
     Parameters
     ----------
     n : int
-        At least 1.
+        At least 1; more than 1024 count as 1024.
 
     Examples
     --------
@@ -26,7 +27,7 @@ def set_num_threads(n: int) -> None:
     >>> bilateral.set_num_threads(before)
     """
     global _chosen
-    _chosen = checks.count("n", n, least=1)
+    _chosen = min(checks.count("n", n, least=1), _MOST)
 
 
 def get_num_threads() -> int:
@@ -40,7 +41,7 @@ def get_num_threads() -> int:
         return _chosen
     value = os.environ.get(_ENVIRONMENT, "").strip()
     if value:
-        return checks.count_from_text(_ENVIRONMENT, value, least=1)
+        return min(checks.count_from_text(_ENVIRONMENT, value, least=1), _MOST)
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
