@@ -141,7 +141,7 @@ nb::tuple py_splat_target(const PyGrid& self, const Input<T>& target,
   }
   nb::object invalid = nb::none();
   if (seen.invalid != Observed::none) invalid = nb::int_(seen.invalid);
-  return nb::make_tuple(seen.known, seen.low, seen.high, invalid);
+  return nb::make_tuple(seen.known, seen.confidence, seen.low, seen.high, invalid);
 }
 
 template <class T>

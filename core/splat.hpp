@@ -62,6 +62,7 @@ struct Observed {
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   std::size_t invalid = none;     // first pixel whose confidence is negative or not finite
   std::size_t known = 0;          // pixels with data
+  double confidence = 0;          // their confidence, summed
   std::vector<double> low, high;  // per channel, over the pixels with data
 };
 
@@ -165,6 +166,7 @@ class RowSplat {
       double* sums = &sums_[v * stride];
       for (std::size_t set = 1; set < sets; ++set)
         for (std::size_t k = 0; k < stride; ++k) sums[k] += sums[set * count * stride + k];
+      seen.confidence += sums[0];
       weight[first + v] = static_cast<T>(sums[0]);
       for (std::size_t k = 0; k < channels_; ++k)
         weighted[(first + v) * channels_ + k] = static_cast<T>(sums[k + 1]);
@@ -247,7 +249,10 @@ Observed splat_target(const Grid& grid, const T* target, const T* confidence, st
   Observed all = seen[0];
   for (const Observed& row : seen) {
     all.invalid = std::min(all.invalid, row.invalid);
-    if (&row != &seen[0]) all.known += row.known;
+    if (&row != &seen[0]) {
+      all.known += row.known;
+      all.confidence += row.confidence;
+    }
     for (std::size_t k = 0; k < channels; ++k) {
       all.low[k] = std::min(all.low[k], row.low[k]);
       all.high[k] = std::max(all.high[k], row.high[k]);

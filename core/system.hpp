@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -37,15 +39,12 @@ inline std::vector<std::uint32_t> components(const Grid& grid) {
   return root;
 }
 
-// 1 where a vertex's component holds data; empty when every vertex has data of its own.
+// Per vertex, whether its component holds data.
 template <class T>
-std::vector<std::uint8_t> vertices_with_data(const Grid& grid, const T* weight) {
-  const T* end = weight + grid.vertices;
-  if (std::all_of(weight, end, [](T w) { return w > T{0}; })) return {};
-  const auto root = components(grid);
-  std::vector<std::uint8_t> any(grid.vertices, 0), out(grid.vertices);
-  for (std::size_t v = 0; v < grid.vertices; ++v) any[root[v]] |= weight[v] > T{0};
-  for (std::size_t v = 0; v < grid.vertices; ++v) out[v] = any[root[v]];
+std::vector<std::uint8_t> with_data(const std::vector<std::uint32_t>& root, const T* weight) {
+  std::vector<std::uint8_t> any(root.size(), 0), out(root.size());
+  for (std::size_t v = 0; v < root.size(); ++v) any[root[v]] |= weight[v] > T{0};
+  for (std::size_t v = 0; v < root.size(); ++v) out[v] = any[root[v]];
   return out;
 }
 
@@ -73,20 +72,96 @@ Buffer<T> take(const T* from, std::size_t vertices, std::size_t channels, std::s
   return out;
 }
 
+// Shifts each component by a constant so that its residuals sum to 0: since L 1 = 0, that sum is
+// sum c (t - x) exactly, and the shift removes the one error that large smoothness makes invisible
+// to conjugate gradients. Returns the largest RMS shift over the image, relative to scale.
 template <std::size_t K, class T>
-PcgResult solve_group(const Grid& grid, const T* n, const T* weight, const T* weighted,
-                      std::size_t channels, std::size_t first, std::size_t count,
-                      const std::uint8_t* active, const double* scale, T* x,
+double shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, const T* weight,
+                        const T* b, const std::array<double, K>& scale, T* x) {
+  struct Sum {
+    double weight = 0, mass = 0;
+    std::array<double, K> residual{};
+  };
+  std::vector<Sum> sums(root.size());
+  for (std::size_t v = 0; v < root.size(); ++v) {
+    Sum& sum = sums[root[v]];
+    sum.weight += static_cast<double>(weight[v]);
+    sum.mass += static_cast<double>(grid.mass[v]);
+    for (std::size_t k = 0; k < K; ++k)
+      sum.residual[k] += static_cast<double>(b[v * K + k]) -
+                         static_cast<double>(weight[v]) * static_cast<double>(x[v * K + k]);
+  }
+  std::array<double, K> moved{};
+  for (Sum& sum : sums)
+    for (std::size_t k = 0; k < K; ++k) {
+      const double shift = sum.weight > 0 ? sum.residual[k] / sum.weight : 0;
+      sum.residual[k] = shift;
+      moved[k] += sum.mass * shift * shift;
+    }
+  for (std::size_t v = 0; v < root.size(); ++v)
+    for (std::size_t k = 0; k < K; ++k)
+      x[v * K + k] = static_cast<T>(static_cast<double>(x[v * K + k]) + sums[root[v]].residual[k]);
+  double largest = 0;
+  for (std::size_t k = 0; k < K; ++k)
+    largest =
+        std::max(largest, std::sqrt(moved[k] / static_cast<double>(grid.pixels())) / scale[k]);
+  return largest;
+}
+
+// What all channels of a system share.
+template <class T>
+struct Shared {
+  const Grid& grid;
+  const T* n;
+  const T* weight;
+  std::vector<std::uint32_t> root;   // components, where they matter
+  std::vector<std::uint8_t> active;  // empty: everywhere
+  bool stiff;
+};
+
+template <std::size_t K, class T>
+PcgResult solve_channels(const Shared<T>& shared, const T* b, const std::array<double, K>& scale,
+                         T* x, PcgOptions options) {
+  PcgResult all;
+  const int most = options.most_steps;
+  const auto after_step = options.after_step;
+  options.after_step = [&](int step, double residual) {
+    return after_step && after_step(static_cast<int>(all.residuals.size()) + step, residual);
+  };
+  const std::uint8_t* active = shared.active.empty() ? nullptr : shared.active.data();
+  Pcg<T, K> pcg(shared.grid, shared.n, shared.weight, active, options);
+  for (bool done = false; !done;) {
+    options.most_steps = most - static_cast<int>(all.residuals.size());
+    const PcgResult part = pcg.run(b, x, scale);
+    all.residuals.insert(all.residuals.end(), part.residuals.begin(), part.residuals.end());
+    all.converged = part.converged;
+    all.cancelled = part.cancelled;
+    done = !part.converged || part.cancelled || !shared.stiff || options.tolerance < 0;
+    if (done) break;
+    const double shift = shift_components<K>(shared.grid, shared.root, shared.weight, b, scale, x);
+    done = shift <= std::max(options.tolerance, 1e-15);
+    if (!done) all.residuals.back() = std::max(all.residuals.back(), shift);
+    if (!done && static_cast<int>(all.residuals.size()) >= most) {
+      all.converged = false;
+      done = true;
+    }
+  }
+  return all;
+}
+
+template <std::size_t K, class T>
+PcgResult solve_group(const Shared<T>& shared, const T* weighted, std::size_t channels,
+                      std::size_t first, std::size_t count, const double* scale, T* x,
                       const PcgOptions& options) {
+  const std::size_t vertices = shared.grid.vertices;
   std::array<double, K> group_scale;
   group_scale.fill(1);
   std::copy_n(scale + first, count, group_scale.begin());
-  Pcg<T, K> pcg(grid, n, weight, active, options);
-  if (channels == K) return pcg.run(weighted, x, group_scale);
-  const Buffer<T> b = take<K>(weighted, grid.vertices, channels, first, count);
-  Buffer<T> y = take<K>(x, grid.vertices, channels, first, count);
-  PcgResult result = pcg.run(b.data(), y.data(), group_scale);
-  for (std::size_t v = 0; v < grid.vertices; ++v)
+  if (channels == K) return solve_channels<K>(shared, weighted, group_scale, x, options);
+  const Buffer<T> b = take<K>(weighted, vertices, channels, first, count);
+  Buffer<T> y = take<K>(x, vertices, channels, first, count);
+  PcgResult result = solve_channels<K>(shared, b.data(), group_scale, y.data(), options);
+  for (std::size_t v = 0; v < vertices; ++v)
     for (std::size_t k = 0; k < count; ++k) x[v * channels + first + k] = y[v * K + k];
   return result;
 }
@@ -99,22 +174,28 @@ PcgResult solve_group(const Grid& grid, const T* n, const T* weight, const T* we
 template <class T>
 PcgResult solve_system(const Grid& grid, const T* n, const T* weight, const T* weighted,
                        std::size_t channels, const double* scale, T* x, const PcgOptions& options) {
-  const auto active = vertices_with_data(grid, weight);
-  if (std::find(active.begin(), active.end(), 0) != active.end()) {
+  detail::Shared<T> shared{grid, n, weight, {}, {}, false};
+  const T* end = weight + grid.vertices;
+  const double total = std::accumulate(weight, end, 0.0);
+  shared.stiff = options.smoothness * static_cast<double>(grid.pixels()) > 100 * total;
+  const bool gaps = std::any_of(weight, end, [](T w) { return !(w > T{0}); });
+  if (gaps || shared.stiff) shared.root = components(grid);
+  if (gaps) shared.active = with_data(shared.root, weight);
+  if (std::find(shared.active.begin(), shared.active.end(), 0) != shared.active.end()) {
     Buffer<T> start(grid.vertices * channels);
     pyramid_start(grid, weight, weighted, channels, start.data(), options.threads);
     for (std::size_t v = 0; v < grid.vertices; ++v)
-      if (!active[v]) std::copy_n(start.data() + v * channels, channels, x + v * channels);
+      if (!shared.active[v]) std::copy_n(start.data() + v * channels, channels, x + v * channels);
+  } else {
+    shared.active.clear();
   }
-  const std::uint8_t* mask = active.empty() ? nullptr : active.data();
   PcgResult all;
   all.converged = true;
   for (std::size_t first = 0; first < channels && !all.cancelled;) {
     const std::size_t left = channels - first;
     const std::size_t count = left > 4 ? std::min<std::size_t>(left, 8) : left;
     const auto group = [&]<std::size_t K>() {
-      return detail::solve_group<K>(grid, n, weight, weighted, channels, first, count, mask, scale,
-                                    x, options);
+      return detail::solve_group<K>(shared, weighted, channels, first, count, scale, x, options);
     };
     const PcgResult result = count > 4   ? group.template operator()<8>()
                              : count > 1 ? group.template operator()<4>()

@@ -325,6 +325,22 @@ def test_splat_slice_and_blur_are_the_oracles(
     np.testing.assert_array_equal(sliced.reshape(flat.shape), expected.S.T @ vertices[mine])
 
 
+@pytest.mark.parametrize("levels", [2, 4, 8, 16, 5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_last_cell_of_a_channel_is_no_neighbour_of_the_next_ones_first(
+    dtype: str, levels: int
+) -> None:
+    # Every combination of cells 0..levels - 1: a key without room to spare would carry over.
+    rng = np.random.default_rng(levels)
+    color = rng.integers(0, levels, (20, 20, 3))
+    yuv = 8 * (color + 0.5) - [0, 128, 128]
+    reference = (yuv @ np.linalg.inv(oracle.RGB_TO_YUV).T / 255).astype(dtype)
+    grid, expected = BilateralGrid(reference, 10), oracle.image_grid(reference, 10)
+    np.testing.assert_array_equal(cells(grid)[:, 2:], color.reshape(-1, 3))
+    mine, v = order(grid.coordinates()), rng.normal(size=grid.n_vertices)
+    np.testing.assert_allclose(grid.blur(v)[mine], expected.B @ v[mine], rtol=1e-12, atol=1e-12)
+
+
 @given(references(), grid_options(), seeds)
 def test_slice_is_the_adjoint_of_splat_and_blur_is_symmetric(
     reference: Array, options: dict[str, Any], seed: int

@@ -53,6 +53,11 @@ def test_solution_is_the_oracles(problem: Problem) -> None:
     assert_close(x, problem.exact(), problem, 1e-5)
 
 
+@given(problems(stiff=False))
+def test_solution_is_the_oracles_in_double_precision(problem: Problem) -> None:
+    assert_close(problem.solve(**EXACTLY), problem.exact(), problem, 1e-9)
+
+
 @given(problems())
 def test_solution_of_float32_is_the_oracles(problem: Problem) -> None:
     x = problem.solve(target=problem.target.astype(np.float32), **EXACTLY)
@@ -112,7 +117,7 @@ def test_the_papers_steps_in_float32_for_confidences_of_any_scale(scale: float) 
 
 @given(problems(stiff=False))
 def test_method_paper_is_the_oracles_algorithm(problem: Problem) -> None:
-    assert_close(problem.solve(method="paper"), problem.paper(), problem, 1e-5)
+    assert_close(problem.solve(method="paper"), problem.paper(), problem, 1e-9)
 
 
 @given(problems(stiff=False))
@@ -125,7 +130,7 @@ def test_method_paper_in_float32(problem: Problem) -> None:
 @given(problems(stiff=False), st.integers(0, 30))
 def test_method_paper_with_a_number_of_steps(problem: Problem, steps: int) -> None:
     x = problem.solve(method="paper", max_iterations=steps)
-    assert_close(x, problem.paper(steps=steps), problem, 1e-5)
+    assert_close(x, problem.paper(steps=steps), problem, 1e-9)
 
 
 @pytest.mark.parametrize(("preconditioner", "initial"), STARTS)
@@ -136,7 +141,7 @@ def test_each_step_is_the_oracles(
 ) -> None:
     options = {"preconditioner": preconditioner, "initial": initial}
     x = problem.solve(tolerance=0, max_iterations=steps, **options)
-    assert_close(x, problem.paper(steps=steps, **options), problem, 1e-5)
+    assert_close(x, problem.paper(steps=steps, **options), problem, 1e-9)
 
 
 @pytest.mark.parametrize(("preconditioner", "initial"), STARTS)
@@ -457,13 +462,16 @@ def test_residuals_estimate_the_error() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_residuals_do_not_depend_on_the_targets_unit(dtype: str) -> None:
+def test_residuals_do_not_depend_on_the_targets_unit_and_zero(dtype: str) -> None:
     problem = photo((30, 40), 0.3)
     _, info = problem.solve(target=problem.target.astype(dtype), return_info=True)
     # Powers of two scale without rounding.
     for unit in (2.0**-20, 2.0**20):
         _, other = problem.solve(target=(unit * problem.target).astype(dtype), return_info=True)
         assert other.residuals == info.residuals
+    shifted, other = problem.solve(target=(problem.target + 64).astype(dtype), return_info=True)
+    np.testing.assert_allclose(other.residuals, info.residuals, rtol=0.02)
+    assert shifted.min() > 60
 
 
 def test_a_solve_that_runs_out_of_steps_warns_with_numbers() -> None:

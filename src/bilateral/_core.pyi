@@ -27,7 +27,7 @@ class Grid:
         weight: NDArray[Any],
         weighted: NDArray[Any],
         threads: int,
-    ) -> tuple[int, list[float], list[float], int | None]: ...
+    ) -> tuple[int, float, list[float], list[float], int | None]: ...
     def start(
         self,
         weight: NDArray[Any],

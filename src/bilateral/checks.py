@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Array = NDArray[Any]
 
+_FLOAT32_LARGE = 1e30
+
 BLURS = {"paper": (2.0, 1.0, 0.125), "uniform": None}
 
 
@@ -22,9 +24,12 @@ def _array(name: str, value: ArrayLike) -> Array:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name}: expected a plain array, got a masked array. "
-            f"Pass target.filled(np.nan), or the mask as confidence: ~mask."
+            f"Fill it first, for example with .filled(np.nan)."
         )
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: expected an array, got {_got(value)}: {error}") from None
     if array.dtype.kind not in "buif":
         raise TypeError(
             f"{name}: expected real numbers, got dtype {array.dtype}. "
@@ -51,11 +56,15 @@ def not_negative(name: str, value: float) -> float:
 
 def _number(name: str, value: float, expected: str) -> float:
     try:
+        if isinstance(value, str | bytes):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name}: expected {expected}, got {_got(value)} ({type(value).__name__})."
         ) from None
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"{name}: expected {expected}, got {_got(value)}.")
     return number
@@ -111,11 +120,17 @@ def blur(value: str | tuple[float, float, float], dimensions: int) -> tuple[floa
         raise TypeError(
             f"blur: expected 'paper', 'uniform' or (centre, space, range), got {_got(value)}."
         ) from None
-    return (
+    weights = (
         positive("blur[0] (centre)", centre),
         not_negative("blur[1] (space)", space),
         not_negative("blur[2] (range)", range_),
     )
+    if weights[0] < 1e-6 * max(weights):
+        raise ValueError(
+            f"blur: expected a centre weight of at least a millionth of the others, "
+            f"got {_got(value)}. A vertex without neighbours has only its centre."
+        )
+    return weights
 
 
 class Reference(NamedTuple):
@@ -187,9 +202,7 @@ def target(
     The values come in float64 if they or the result need it, or if the solve shall be `precise`.
     """
     values = _array("target", value)
-    result = values.dtype if dtype is None else np.dtype(dtype)
-    if result.kind not in "buif":
-        raise TypeError(f"dtype: expected a real dtype, got {result}.")
+    result = values.dtype if dtype is None else _result_dtype(dtype)
     pixel_map("target", values, shape)
     original = values.shape
     compute = np.result_type(_compute_dtype(values.dtype), _compute_dtype(result))
@@ -197,6 +210,16 @@ def target(
         compute = np.dtype(np.float64)
     values = np.ascontiguousarray(values, dtype=compute).reshape(*shape, -1)
     return Target(values, original, result)
+
+
+def _result_dtype(value: DTypeLike) -> np.dtype[Any]:
+    try:
+        dtype = np.dtype(value)
+    except Exception:  # numpy's parser of dtypes raises SyntaxError and others, too
+        raise TypeError(f"dtype: expected a real dtype, got {_got(value)}.") from None
+    if dtype.kind not in "buif":
+        raise TypeError(f"dtype: expected a real dtype, got {dtype}.")
+    return dtype
 
 
 def pixel_map(name: str, values: Array, shape: tuple[int, ...]) -> None:
@@ -211,7 +234,10 @@ def pixel_map(name: str, values: Array, shape: tuple[int, ...]) -> None:
 def confidence(
     value: ArrayLike | None, shape: tuple[int, int], dtype: np.dtype[Any]
 ) -> Array | None:
-    """A weight per pixel, or None for 1 everywhere. Its values are checked as they are summed."""
+    """A weight per pixel, or None for 1 everywhere. Its values are checked as they are summed.
+
+    It comes in float64 instead of float32 if it would not fit.
+    """
     if value is None:
         return None
     values = _array("confidence", value)
@@ -220,6 +246,10 @@ def confidence(
             f"confidence: expected one number per pixel, shape {shape}, got {values.shape}. "
             f"All channels of a target share it."
         )
+    if dtype == np.float32 and values.dtype.kind == "f" and values.dtype.itemsize > 4:
+        largest = values.max()
+        if largest > _FLOAT32_LARGE or 0 < largest < 1 / _FLOAT32_LARGE:
+            dtype = np.dtype(np.float64)
     return np.ascontiguousarray(values, dtype=dtype).reshape(shape)
 
 

@@ -80,7 +80,10 @@ class BilateralGrid:
             checks.reference_value(image.pixels)
             raise
         cpu.coarsen(self._core)
-        cpu.bistochastize(self._core, weights)
+        # Only the weights' ratios matter for n B-bar n, so the core gets moderate numbers.
+        self._blur_unit = max(weights)
+        centre, space, range_ = (weight / self._blur_unit for weight in weights)
+        cpu.bistochastize(self._core, (centre, space, range_))
 
     @property
     def n_vertices(self) -> int:
@@ -128,7 +131,9 @@ class BilateralGrid:
         -------
         array of the same shape
         """
-        return cpu.blur(self._core, checks.vertex_values("vertices", vertices, self.n_vertices))
+        values = checks.vertex_values("vertices", vertices, self.n_vertices)
+        blurred: Array = cpu.blur(self._core, values) * values.dtype.type(self._blur_unit)
+        return blurred
 
     def coordinates(self) -> NDArray[np.int64]:
         """Cell of each vertex: x, y, luma and, for an RGB reference, U and V.

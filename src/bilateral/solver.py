@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -181,21 +181,36 @@ class BilateralSolver:
         info : SolveInfo
             Only with ``return_info=True``.
         """
+        x, info = self._solve(target, confidence, warm_start, callback, dtype, stacklevel=3)
+        return (x, info) if return_info else x
+
+    def _solve(
+        self,
+        target: ArrayLike,
+        confidence: ArrayLike | None,
+        warm_start: ArrayLike | None,
+        callback: Callback | None,
+        dtype: DTypeLike | None,
+        stacklevel: int,
+    ) -> tuple[Array, SolveInfo]:
         began = time.perf_counter()
-        wanted = checks.target(target, self.grid.shape, dtype, self._precise)
-        weights = checks.confidence(confidence, self.grid.shape, wanted.values.dtype)
+        grid = self.grid
+        wanted = checks.target(target, grid.shape, dtype, self._precise)
+        weights = checks.confidence(confidence, grid.shape, wanted.values.dtype)
+        values = (
+            wanted.values if weights is None else wanted.values.astype(weights.dtype, copy=False)
+        )
+        earlier = None if warm_start is None else checks.warm_start(warm_start, wanted)
         checks.callback(callback)
-        problem = system.observe(self.grid, wanted.values, weights)
-        if warm_start is None:
-            y = system.start(self.grid, problem, self.initial)
+        problem = system.observe(grid, values, weights, self.smoothness)
+        if earlier is None:
+            y = system.start(grid, problem, self.initial)
         else:
-            earlier = checks.warm_start(warm_start, wanted).astype(problem.weight.dtype, copy=False)
-            y = system.start_from(self.grid, earlier)
+            y = system.start_from(grid, problem, earlier)
         residuals, converged = system.solve(
-            self.grid,
+            grid,
             problem,
             y,
-            self.smoothness,
             self.preconditioner,
             self.max_iterations,
             -1.0 if self._fixed_steps else self.tolerance,
@@ -204,22 +219,22 @@ class BilateralSolver:
         if self._fixed_steps or self.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= self.tolerance
         elif not converged and self.tolerance > 0 and len(residuals) == self.max_iterations:
-            self._warn(residuals[-1])
-        x = _as(cpu.slice_(self.grid._core, y, self.grid.shape).reshape(wanted.shape), wanted.dtype)
-        if not return_info:
-            return x
+            self._warn(residuals[-1], stacklevel + 1)
+        if problem.unit is not None:
+            y *= problem.unit
+        x = _as(cpu.slice_(grid._core, y, grid.shape).reshape(wanted.shape), wanted.dtype)
         seconds = time.perf_counter() - began
-        info = SolveInfo(len(residuals), converged, tuple(residuals), self.grid.n_vertices, seconds)
+        info = SolveInfo(len(residuals), converged, tuple(residuals), grid.n_vertices, seconds)
         return x, info
 
-    def _warn(self, residual: float) -> None:
+    def _warn(self, residual: float, stacklevel: int) -> None:
         warnings.warn(
             f"the solve stopped after max_iterations={self.max_iterations} steps with an estimated "
             f"error of {residual:.2g} of the target's range, above tolerance={self.tolerance:g}. "
             f"Raise max_iterations or tolerance; more known pixels or a smaller smoothness "
             f"(now {self.smoothness:g}) make the problem easier.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel,
         )
 
 
@@ -283,7 +298,7 @@ def solve(
     >>> photo[:, 16:] = 255
     >>> target = np.full((32, 32), np.nan, np.float32)
     >>> target[4, 4], target[4, 28] = 1, 2
-    >>> bilateral.solve(photo, target)[20, [0, 15, 16, 31]].tolist()
+    >>> bilateral.solve(photo, target)[20, [0, 15, 16, 31]].round(2).tolist()
     [1.0, 1.0, 2.0, 2.0]
     """
     began = time.perf_counter()
@@ -299,22 +314,18 @@ def solve(
         initial=initial,
         method=method,
     )
-    x, info = solver.solve(
-        target,
-        confidence,
-        warm_start=warm_start,
-        callback=callback,
-        return_info=True,
-        dtype=dtype,
-    )
+    x, info = solver._solve(target, confidence, warm_start, callback, dtype, stacklevel=3)
     if not return_info:
         return x
-    seconds = time.perf_counter() - began
-    return x, SolveInfo(info.iterations, info.converged, info.residuals, info.n_vertices, seconds)
+    return x, replace(info, seconds=time.perf_counter() - began)
 
 
 def _as(values: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind == "f":
+        if dtype.itemsize < values.dtype.itemsize:
+            values = np.clip(values, np.finfo(dtype).min, np.finfo(dtype).max)
         return values.astype(dtype, copy=False)
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    return np.clip(np.rint(values), low, high).astype(dtype)
+    # The largest 64-bit integers are no float64; the next smaller one is.
+    top = float(high) if int(float(high)) <= high else np.nextafter(float(high), 0.0)
+    return np.clip(np.rint(values), low, top).astype(dtype)

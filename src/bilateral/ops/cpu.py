@@ -64,6 +64,7 @@ class Observation(NamedTuple):
     weight: Array
     weighted: Array
     known: int
+    confidence: float
     low: Array
     high: Array
     invalid: int | None
@@ -73,10 +74,10 @@ def splat_target(grid: Grid, target: Array, confidence: Array | None) -> Observa
     """Splat an (H, W, K) target with its (H, W) confidence; non-finite values count as 0."""
     weight = np.empty(grid.n_vertices, target.dtype)
     weighted = np.empty((grid.n_vertices, target.shape[2]), target.dtype)
-    known, low, high, invalid = grid.splat_target(
+    known, total, low, high, invalid = grid.splat_target(
         target, confidence, weight, weighted, get_num_threads()
     )
-    return Observation(weight, weighted, known, np.array(low), np.array(high), invalid)
+    return Observation(weight, weighted, known, total, np.array(low), np.array(high), invalid)
 
 
 def start(grid: Grid, weight: Array, weighted: Array, initial: str) -> Array:
