@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -74,10 +75,11 @@ Buffer<T> take(const T* from, std::size_t vertices, std::size_t channels, std::s
 
 // Shifts each component by a constant so that its residuals sum to 0: since L 1 = 0, that sum is
 // sum c (t - x) exactly, and the shift removes the one error that large smoothness makes invisible
-// to conjugate gradients. Returns the largest RMS shift over the image, relative to scale.
+// to conjugate gradients. Returns whether that was a shift by more than `tolerance` (RMS over the
+// image, relative to scale) and by more than x's rounding.
 template <std::size_t K, class T>
-double shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, const T* weight,
-                        const T* b, const std::array<double, K>& scale, T* x) {
+bool shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, const T* weight,
+                      const T* b, const std::array<double, K>& scale, double tolerance, T* x) {
   struct Sum {
     double weight = 0, mass = 0;
     std::array<double, K> residual{};
@@ -98,14 +100,20 @@ double shift_components(const Grid& grid, const std::vector<std::uint32_t>& root
       sum.residual[k] = shift;
       moved[k] += sum.mass * shift * shift;
     }
+  std::array<double, K> size{};
   for (std::size_t v = 0; v < root.size(); ++v)
-    for (std::size_t k = 0; k < K; ++k)
-      x[v * K + k] = static_cast<T>(static_cast<double>(x[v * K + k]) + sums[root[v]].residual[k]);
-  double largest = 0;
-  for (std::size_t k = 0; k < K; ++k)
-    largest =
-        std::max(largest, std::sqrt(moved[k] / static_cast<double>(grid.pixels())) / scale[k]);
-  return largest;
+    for (std::size_t k = 0; k < K; ++k) {
+      const double value = static_cast<double>(x[v * K + k]) + sums[root[v]].residual[k];
+      x[v * K + k] = static_cast<T>(value);
+      size[k] = std::max(size[k], std::abs(value));
+    }
+  constexpr auto epsilon = static_cast<double>(std::numeric_limits<T>::epsilon());
+  bool shifted = false;
+  for (std::size_t k = 0; k < K; ++k) {
+    const double rms = std::sqrt(moved[k] / static_cast<double>(grid.pixels()));
+    shifted = shifted || rms > std::max(tolerance * scale[k], 8 * epsilon * size[k]);
+  }
+  return shifted;
 }
 
 // What all channels of a system share.
@@ -136,11 +144,10 @@ PcgResult solve_channels(const Shared<T>& shared, const T* b, const std::array<d
     all.residuals.insert(all.residuals.end(), part.residuals.begin(), part.residuals.end());
     all.converged = part.converged;
     all.cancelled = part.cancelled;
-    done = !part.converged || part.cancelled || !shared.stiff || options.tolerance < 0;
-    if (done) break;
-    const double shift = shift_components<K>(shared.grid, shared.root, shared.weight, b, scale, x);
-    done = shift <= std::max(options.tolerance, 1e-15);
-    if (!done) all.residuals.back() = std::max(all.residuals.back(), shift);
+    const bool check = shared.stiff && options.tolerance >= 0 && part.converged;
+    done = !check || part.cancelled ||
+           !shift_components<K>(shared.grid, shared.root, shared.weight, b, scale,
+                                options.tolerance, x);
     if (!done && static_cast<int>(all.residuals.size()) >= most) {
       all.converged = false;
       done = true;

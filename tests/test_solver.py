@@ -16,6 +16,7 @@ from bilateral import BilateralGrid, BilateralSolver, ConvergenceWarning
 from strategies import Array, Problem, picture, problems, seeds
 
 EXACTLY = {"tolerance": 0, "max_iterations": 3000}
+may_stop_early = pytest.mark.filterwarnings("ignore::bilateral.ConvergenceWarning")
 STARTS = [(p, i) for p in ("pyramid", "jacobi") for i in ("pyramid", "flat")]
 
 
@@ -124,7 +125,8 @@ def test_method_paper_is_the_oracles_algorithm(problem: Problem) -> None:
 def test_method_paper_in_float32(problem: Problem) -> None:
     x = problem.solve(method="paper", target=problem.target.astype(np.float32))
     assert x.dtype == np.float32
-    assert_close(x, problem.paper(), problem, 1e-3)
+    # Before they converge, 25 steps on a hard problem amplify rounding.
+    assert_close(x, problem.paper(), problem, 1e-3 if problem.smoothness <= 4 else 0.05)
 
 
 @given(problems(stiff=False), st.integers(0, 30))
@@ -189,6 +191,7 @@ def test_the_default_tolerance_is_enough_for_a_photograph(dtype: str) -> None:
 # Properties
 
 
+@may_stop_early
 @given(problems(), st.floats(-1e3, 1e3), st.sampled_from(["float32", "float64"]))
 def test_constants_are_preserved(problem: Problem, value: float, dtype: str) -> None:
     target = np.where(np.isfinite(problem.target), value, np.nan).astype(dtype)
@@ -311,6 +314,7 @@ def test_a_constant_channel_does_not_disturb_others() -> None:
     assert_close(x[..., 0], problem.exact(), problem, 1e-8)
 
 
+@may_stop_early
 @given(problems(), seeds)
 def test_values_without_confidence_never_matter(problem: Problem, seed: int) -> None:
     rng, unknown = np.random.default_rng(seed), ~problem.known
@@ -327,6 +331,7 @@ def test_values_without_confidence_never_matter(problem: Problem, seed: int) -> 
             np.testing.assert_array_equal(x, expected)
 
 
+@may_stop_early
 @given(problems())
 def test_a_value_that_is_not_finite_counts_as_unknown(problem: Problem) -> None:
     ones = np.ones(problem.target.shape[:2])
@@ -336,6 +341,7 @@ def test_a_value_that_is_not_finite_counts_as_unknown(problem: Problem) -> None:
     np.testing.assert_array_equal(x, expected)
 
 
+@may_stop_early
 @given(problems())
 def test_no_confidence_means_one(problem: Problem) -> None:
     ones = np.ones(problem.target.shape[:2])
@@ -403,12 +409,14 @@ def test_the_edges_of_a_wide_image_do_not_mix(dtype: str) -> None:
     assert x[:, 0].min() > 0.9
 
 
+@may_stop_early
 @given(problems(), st.sampled_from([{}, {"method": "paper"}]))
 def test_a_solve_repeats_bit_for_bit(problem: Problem, options: dict[str, Any]) -> None:
     x, again = (problem.solve(**options) for _ in range(2))
     np.testing.assert_array_equal(x, again)
 
 
+@may_stop_early
 @given(problems())
 def test_one_solver_for_many_targets(problem: Problem) -> None:
     solver = BilateralSolver(
@@ -513,12 +521,39 @@ def test_any_number_of_steps_may_be_allowed(most: int) -> None:
     np.testing.assert_array_equal(problem.solve(max_iterations=most), problem.solve())
 
 
+@pytest.mark.parametrize("offset", [0, 1e3, 1e6, -1e9])
+@pytest.mark.parametrize("scale", [1e-4, 1.0])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("float64", 0), ("float32", 0), ("float32", 1e-3)]
+)
+def test_a_solve_ends_when_steps_no_longer_change_anything(
+    dtype: str, tolerance: float, scale: float, offset: float
+) -> None:
+    # Far from 0 the target's range is small against rounding.
+    problem = photo((60, 70), 0.01)
+    assert problem.confidence is not None
+    x, info = problem.solve(
+        target=(problem.target + offset).astype(dtype),
+        confidence=scale * problem.confidence,
+        tolerance=tolerance,
+        max_iterations=20_000,
+        return_info=True,
+    )
+    assert info.converged
+    assert info.iterations < 2000
+    exact = replace(problem, confidence=scale * problem.confidence).exact()
+    rounding = 4 * np.finfo(dtype).eps * abs(offset)
+    assert np.abs(x - (exact + offset)).max() <= 10 * tolerance * problem.size + rounding + 1e-5
+
+
 # Callbacks
 
 
 @pytest.mark.parametrize("channels", [(), (3,), (8,)])
-def test_the_callback_sees_every_step(channels: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("scale", [1e-6, 1.0])
+def test_the_callback_sees_every_step(scale: float, channels: tuple[int, ...]) -> None:
     problem = photo((60, 70), 0.1, channels)
+    problem = replace(problem, smoothness=problem.smoothness / scale)
     calls: list[tuple[int, float]] = []
 
     def callback(step: int, residual: float) -> None:

@@ -116,7 +116,8 @@ class BilateralSolver:
         self._fixed_steps = method is not None
         if method is not None:
             checks.choice("method", method, METHODS)
-            self.preconditioner = self.initial = "pyramid"
+            checks.choice("preconditioner (method='paper')", preconditioner, ("pyramid",))
+            checks.choice("initial (method='paper')", initial, ("pyramid",))
         self._precise = not self._fixed_steps and self.tolerance < _FLOAT32_TOLERANCE
         usual = 25 if self._fixed_steps else 100
         self.max_iterations = (
