@@ -14,6 +14,7 @@
 #include "grid.hpp"
 #include "hierarchy.hpp"
 #include "pcg.hpp"
+#include "vectors.hpp"
 
 namespace bilateral {
 
@@ -124,7 +125,7 @@ struct Shared {
   const T* weight;
   std::vector<std::uint32_t> root;   // components, where they matter
   std::vector<std::uint8_t> active;  // empty: everywhere
-  bool stiff;
+  bool stiff;                        // so that constants must be looked after, see shift_components
 };
 
 template <std::size_t K, class T>
@@ -144,8 +145,7 @@ PcgResult solve_channels(const Shared<T>& shared, const T* b, const std::array<d
     all.residuals.insert(all.residuals.end(), part.residuals.begin(), part.residuals.end());
     all.converged = part.converged;
     all.cancelled = part.cancelled;
-    const bool check = shared.stiff && options.tolerance >= 0 && part.converged;
-    done = !check || part.cancelled ||
+    done = !shared.stiff || !part.converged || part.cancelled ||
            !shift_components<K>(shared.grid, shared.root, shared.weight, b, scale,
                                 options.tolerance, x);
     if (!done && static_cast<int>(all.residuals.size()) >= most) {
@@ -183,8 +183,9 @@ PcgResult solve_system(const Grid& grid, const T* n, const T* weight, const T* w
                        std::size_t channels, const double* scale, T* x, const PcgOptions& options) {
   detail::Shared<T> shared{grid, n, weight, {}, {}, false};
   const T* end = weight + grid.vertices;
-  const double total = std::accumulate(weight, end, 0.0);
-  shared.stiff = options.smoothness * static_cast<double>(grid.pixels()) > 100 * total;
+  const double total = detail::eight_sums(grid.vertices, [=](std::size_t i) { return weight[i]; });
+  shared.stiff = options.tolerance >= 0 &&
+                 options.smoothness * static_cast<double>(grid.pixels()) > 100 * total;
   const bool gaps = std::any_of(weight, end, [](T w) { return !(w > T{0}); });
   if (gaps || shared.stiff) shared.root = components(grid);
   if (gaps) shared.active = with_data(shared.root, weight);
