@@ -4,8 +4,10 @@ from typing import Any
 
 import bilateral
 from benchmarks.speed.cases import Problem, solve
-from benchmarks.speed.machine import Others
+from benchmarks.speed.machine import Others, touch_memory
 from benchmarks.speed.timing import Timing, clock
+
+BYTES_PER_PIXEL = 24  # more than a call's peak, its output included
 
 
 def growth(
@@ -27,6 +29,7 @@ def growth(
     others = Others()
     for turn in range(1 + repeats):
         for factor, task in sizes.items():
+            touch_memory(BYTES_PER_PIXEL * task.n_pixels)
             taken, _ = clock(solve, task, sigma)
             if turn > 0:  # the first warms up
                 seconds[factor].append(taken)
