@@ -4,10 +4,8 @@ from typing import Any
 
 import bilateral
 from benchmarks.speed.cases import Problem, solve
-from benchmarks.speed.machine import Others, touch_memory
-from benchmarks.speed.timing import Timing, clock
-
-BYTES_PER_PIXEL = 24  # more than a call's peak, its output included
+from benchmarks.speed.machine import Others
+from benchmarks.speed.timing import repeated
 
 
 def growth(
@@ -15,8 +13,9 @@ def growth(
 ) -> dict[str, Any]:
     """Time the middle quarter, the photograph, and its tilings of 2 x 2 and 4 x 4 mirror images.
 
-    The sizes take turns, so that noise hits them all. The texture of the tilings is the
-    photograph's own, that of the quarter may differ: the number of vertices tells.
+    One size after the other: in turns, a virtual machine would have to get the memory for the
+    largest from its host again each time, and that would be timed. The texture of the tilings is
+    the photograph's own, that of the quarter may differ: the number of vertices tells.
     """
     bilateral.set_num_threads(threads)
     height, width = problem.shape
@@ -25,16 +24,9 @@ def growth(
         1.0: problem,
         **{float(times**2): problem.mirrored(times) for times in ((2,) if quick else (2, 4))},
     }
-    seconds: dict[float, list[float]] = {factor: [] for factor in sizes}
     others = Others()
-    for turn in range(1 + repeats):
-        for factor, task in sizes.items():
-            touch_memory(BYTES_PER_PIXEL * task.n_pixels)
-            taken, _ = clock(solve, task, sigma)
-            if turn > 0:  # the first warms up
-                seconds[factor].append(taken)
+    timings = {factor: repeated(solve, repeats, task, sigma) for factor, task in sizes.items()}
     other_work = others.cores()
-    timings = {factor: Timing.of(taken) for factor, taken in seconds.items()}
     rows = [
         {
             "factor": factor,

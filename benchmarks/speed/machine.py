@@ -7,8 +7,6 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
-
 
 def cores() -> int:
     """Cores this process may use."""
@@ -61,13 +59,3 @@ def _busy() -> float:
 def versions() -> dict[str, str]:
     packages = ("bilateral", "numpy", "scipy", "scikit-image")
     return {"python": platform.python_version()} | {name: version(name) for name in packages}
-
-
-def touch_memory(n_bytes: int) -> None:
-    """Make sure that the next `n_bytes` to be allocated exist.
-
-    A virtual machine gets memory from its host on the first touch, and again after the host took
-    it back, at many times the cost of a page fault of its own. Without this, large images would
-    time the host.
-    """
-    np.ones(n_bytes, np.uint8)
