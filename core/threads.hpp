@@ -23,8 +23,9 @@ inline void relax() {
 #endif
 }
 
-// Blocks until all threads of the team arrive. Spins briefly, since the phases between two
-// barriers often last microseconds, then sleeps.
+// Blocks until all threads of the team arrive. Spins first, since the phases between two barriers
+// often last microseconds, then sleeps. Spinning in vain means that another thread has lost its
+// core, which it may get back the sooner the less we spin: the patience adapts.
 class Barrier {
  public:
   void resize(int parties) { parties_ = parties; }
@@ -38,15 +39,22 @@ class Barrier {
       phase_.notify_all();
       return;
     }
-    for (int spin = 0; spin < 1000; ++spin) {
-      if (phase_.load(std::memory_order_acquire) != phase) return;
+    const int patience = patience_.load(std::memory_order_relaxed);
+    for (int spin = 0; spin < patience; ++spin) {
+      if (phase_.load(std::memory_order_acquire) != phase) {
+        patience_.store(std::min(patience + patience / 4 + 1, most), std::memory_order_relaxed);
+        return;
+      }
       relax();
     }
+    patience_.store(std::max(patience / 2, least), std::memory_order_relaxed);
     while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase);
   }
 
  private:
+  static constexpr int least = 20, most = 1500;
   int parties_ = 1;
+  std::atomic<int> patience_{most};
   std::atomic<int> arrived_{0};
   std::atomic<std::uint32_t> phase_{0};
 };
