@@ -77,7 +77,7 @@ Buffer<T> take(const T* from, std::size_t vertices, std::size_t channels, std::s
 // Shifts each component by a constant so that its residuals sum to 0: since L 1 = 0, that sum is
 // sum c (t - x) exactly, and the shift removes the one error that large smoothness makes invisible
 // to conjugate gradients. Returns whether that was a shift by more than `tolerance` (RMS over the
-// image, relative to scale) and by more than x's rounding.
+// image, relative to scale) and by more than rounding makes it.
 template <std::size_t K, class T>
 bool shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, const T* weight,
                       const T* b, const std::array<double, K>& scale, double tolerance, T* x) {
@@ -112,7 +112,7 @@ bool shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, 
   bool shifted = false;
   for (std::size_t k = 0; k < K; ++k) {
     const double rms = std::sqrt(moved[k] / static_cast<double>(grid.pixels()));
-    shifted = shifted || rms > std::max(tolerance * scale[k], 8 * epsilon * size[k]);
+    shifted = shifted || rms > std::max(tolerance * scale[k], 8 * epsilon * (size[k] + scale[k]));
   }
   return shifted;
 }
