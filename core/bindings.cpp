@@ -51,17 +51,15 @@ class PyGrid {
 
   const Grid& grid() const { return grid_; }
 
-  void finish(double centre, double space, double range, int threads) {
+  void balance(double centre, double space, double range, int threads) {
     grid_.centre = centre;
     grid_.space = space;
     grid_.range = range;
     n_ = Buffer<float>(grid_.vertices, 1.0f);
-    iterations_ = bistochastize(grid_, n_, 2e-6, threads);
+    bistochastize(grid_, n_, 2e-6, threads);
   }
 
   void coarsen(int threads) { build_pyramid(grid_, threads); }
-
-  int iterations() const { return iterations_; }
 
   template <class T>
   const T* n(int threads) const {
@@ -81,7 +79,6 @@ class PyGrid {
  private:
   Grid grid_;
   Buffer<float> n_;
-  int iterations_ = 0;
   mutable std::once_flag once_;
   mutable Buffer<double> n64_;
 };
@@ -238,17 +235,8 @@ void define_build(nb::module_& m) {
 NB_MODULE(_core, m) {
   nb::class_<PyGrid> grid(m, "Grid");
   grid.def_prop_ro("n_vertices", [](const PyGrid& self) { return self.grid().vertices; })
-      .def_prop_ro("dimensions", [](const PyGrid& self) { return self.grid().dimensions; })
-      .def_prop_ro("bistochastization_steps", &PyGrid::iterations)
-      .def_prop_ro("level_sizes",
-                   [](const PyGrid& self) {
-                     std::vector<std::size_t> sizes{self.grid().vertices};
-                     for (const Level& level : self.grid().levels)
-                       sizes.push_back(level.parent_band.back());
-                     return sizes;
-                   })
       .def("coarsen", &PyGrid::coarsen, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def("bistochastize", &PyGrid::finish, "centre"_a, "space"_a, "range"_a, "threads"_a,
+      .def("bistochastize", &PyGrid::balance, "centre"_a, "space"_a, "range"_a, "threads"_a,
            nb::call_guard<nb::gil_scoped_release>())
       .def("coordinates", [](const PyGrid& self) { return coordinates(self.grid()); });
   define_for<float>(grid);

@@ -6,8 +6,8 @@
 // by row of tiles, and by colour within a tile.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <variant>

@@ -13,7 +13,7 @@
 
 namespace bilateral {
 
-inline constexpr std::size_t max_channels = 8;
+inline constexpr std::size_t max_channels = 3;  // luma and two of chroma
 
 using NarrowKey = std::int32_t;                   // 31 bits: photographs at any usual sigma
 __extension__ typedef unsigned __int128 WideKey;  // everything else
