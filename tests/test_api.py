@@ -10,10 +10,17 @@ import pytest
 import bilateral
 
 NAMES = {
+    "Barron",
     "BilateralGrid",
     "BilateralSolver",
+    "Cauchy",
+    "Charbonnier",
     "ConvergenceWarning",
+    "GemanMcClure",
+    "Huber",
+    "Loss",
     "SolveInfo",
+    "Welsch",
     "__version__",
     "get_num_threads",
     "set_num_threads",
@@ -59,6 +66,13 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
         {"warm_start", "callback", "return_info", "dtype"},
     ),
     "SolveInfo": (["iterations", "converged", "residuals", "n_vertices", "seconds"], set()),
+    **{
+        name: (["scale"], set())
+        for name in ("Cauchy", "Charbonnier", "GemanMcClure", "Huber", "Welsch")
+    },
+    "Barron": (["alpha", "scale"], set()),
+    "GemanMcClure.rho": (["self", "e"], set()),
+    "GemanMcClure.weight": (["self", "e"], set()),
     "set_num_threads": (["n"], set()),
     "get_num_threads": ([], set()),
 }
@@ -79,6 +93,7 @@ DEFAULTS = {
     "BilateralGrid": {"sigma_xy": 8, "sigma_luma": 8, "sigma_chroma": 8, "blur": "paper"},
     "BilateralSolver": {"smoothness": 4.0, "tolerance": 1e-3},
     "BilateralSolver.solve": {"confidence": None, "return_info": False},
+    "GemanMcClure": {"scale": 1.0},
 }
 
 

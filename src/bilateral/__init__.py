@@ -17,16 +17,24 @@ in, the same map smooth and aligned with the edges of a photograph out.
 from importlib.metadata import version as _version
 
 from bilateral.grid import BilateralGrid
+from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
 from bilateral.solver import BilateralSolver, ConvergenceWarning, SolveInfo, solve
 from bilateral.threads import get_num_threads, set_num_threads
 
 __version__ = _version("bilateral")
 
 __all__ = [
+    "Barron",
     "BilateralGrid",
     "BilateralSolver",
+    "Cauchy",
+    "Charbonnier",
     "ConvergenceWarning",
+    "GemanMcClure",
+    "Huber",
+    "Loss",
     "SolveInfo",
+    "Welsch",
     "__version__",
     "get_num_threads",
     "set_num_threads",

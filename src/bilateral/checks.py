@@ -54,7 +54,12 @@ def not_negative(name: str, value: float) -> float:
     return number
 
 
-def _number(name: str, value: float, expected: str) -> float:
+def not_nan(name: str, value: float) -> float:
+    """A number or an infinity."""
+    return _number(name, value, "a number or an infinity", infinite=True)
+
+
+def _number(name: str, value: float, expected: str, infinite: bool = False) -> float:
     try:
         if isinstance(value, str | bytes):
             raise TypeError
@@ -64,8 +69,8 @@ def _number(name: str, value: float, expected: str) -> float:
             f"{name}: expected {expected}, got {_got(value)} ({type(value).__name__})."
         ) from None
     except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
+        number = math.inf if value > 0 else -math.inf
+    if math.isnan(number) or (math.isinf(number) and not infinite):
         raise ValueError(f"{name}: expected {expected}, got {_got(value)}.")
     return number
 
@@ -271,6 +276,12 @@ def some_data(known: int) -> None:
             "target: expected at least one pixel with a finite value and a confidence above 0, "
             "got none. Check the mask, and NaNs in the target."
         )
+
+
+def errors(name: str, value: ArrayLike) -> Array:
+    """An array of any shape, floating point as it is and anything else in float64."""
+    values = _array(name, value)
+    return values if values.dtype.kind == "f" else values.astype(np.float64)
 
 
 def vertex_values(name: str, value: ArrayLike, n_vertices: int) -> Array:
