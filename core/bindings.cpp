@@ -19,6 +19,7 @@
 #include "build.hpp"
 #include "grid.hpp"
 #include "pyramid.hpp"
+#include "robust.hpp"
 #include "splat.hpp"
 #include "system.hpp"
 
@@ -121,6 +122,12 @@ void py_blur(const PyGrid& self, const Input<T>& vertices, const Output<T>& out,
   blur(self.grid(), vertices.data(), channels, out.data(), threads);
 }
 
+nb::tuple as_tuple(const Observed& seen) {
+  nb::object invalid = nb::none();
+  if (seen.invalid != Observed::none) invalid = nb::int_(seen.invalid);
+  return nb::make_tuple(seen.known, seen.confidence, seen.low, seen.high, invalid);
+}
+
 template <class T>
 nb::tuple py_splat_target(const PyGrid& self, const Input<T>& target,
                           const std::optional<Input<T>>& confidence, const Output<T>& weight,
@@ -133,12 +140,29 @@ nb::tuple py_splat_target(const PyGrid& self, const Input<T>& target,
   Observed seen;
   {
     const nb::gil_scoped_release release;
-    seen = splat_target(grid, target.data(), confidence ? confidence->data() : nullptr, channels,
+    seen = splat_target(grid, target.data(),
+                        GivenConfidence<T>(confidence ? confidence->data() : nullptr), channels,
                         weight.data(), weighted.data(), threads);
   }
-  nb::object invalid = nb::none();
-  if (seen.invalid != Observed::none) invalid = nb::int_(seen.invalid);
-  return nb::make_tuple(seen.known, seen.confidence, seen.low, seen.high, invalid);
+  return as_tuple(seen);
+}
+
+template <class T>
+nb::tuple py_splat_robust(const PyGrid& self, const Input<T>& target, const Input<T>& y, Loss loss,
+                          const Output<T>& weight, const Output<T>& weighted, int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t channels = channels_over(target, grid.pixels());
+  require(weight.size() == grid.vertices && weighted.size() == grid.vertices * channels &&
+              y.size() == weighted.size(),
+          "arrays do not match the grid");
+  Observed seen;
+  {
+    const nb::gil_scoped_release release;
+    seen = splat_target(grid, target.data(),
+                        RobustConfidence<T>(loss, target.data(), y.data(), channels), channels,
+                        weight.data(), weighted.data(), threads);
+  }
+  return as_tuple(seen);
 }
 
 template <class T>
@@ -183,31 +207,47 @@ class AfterStep {
 };
 
 template <class T>
-nb::tuple py_solve(const PyGrid& self, const Input<T>& weight, const Input<T>& weighted,
-                   const Output<T>& x, const std::vector<double>& scale, double smoothness,
-                   bool pyramid, int most_steps, double tolerance, nb::object callback,
-                   int threads) {
-  const Grid& grid = self.grid();
-  const std::size_t channels = channels_over(weighted, grid.vertices);
-  require(weight.size() == grid.vertices && x.size() == weighted.size() && scale.size() == channels,
-          "sizes do not match");
-  AfterStep after_step(std::move(callback));
-  PcgOptions options;
-  options.smoothness = smoothness;
-  options.preconditioning = pyramid ? Preconditioning::pyramid : Preconditioning::jacobi;
-  options.most_steps = most_steps;
-  options.tolerance = tolerance;
-  options.threads = threads;
-  options.after_step = std::ref(after_step);
-  PcgResult result;
-  {
-    const nb::gil_scoped_release release;
-    result = solve_system(grid, self.n<T>(threads), weight.data(), weighted.data(), channels,
-                          scale.data(), x.data(), options);
+class PySolver {
+ public:
+  PySolver(const PyGrid& grid, bool pyramid, int threads)
+      : grid_(grid.grid()),
+        solver_(grid_, n(grid, threads),
+                pyramid ? Preconditioning::pyramid : Preconditioning::jacobi, threads) {}
+
+  nb::tuple solve(const Input<T>& weight, const Input<T>& weighted, const Output<T>& x,
+                  const std::vector<double>& scale, bool fill, double smoothness, int least_steps,
+                  int most_steps, double tolerance, double of_movement, nb::object callback) {
+    const std::size_t channels = channels_over(weighted, grid_.vertices);
+    require(
+        weight.size() == grid_.vertices && x.size() == weighted.size() && scale.size() == channels,
+        "sizes do not match");
+    AfterStep after_step(std::move(callback));
+    PcgOptions options;
+    options.smoothness = smoothness;
+    options.least_steps = least_steps;
+    options.most_steps = most_steps;
+    options.tolerance = tolerance;
+    options.of_movement = of_movement;
+    options.after_step = std::ref(after_step);
+    PcgResult result;
+    {
+      const nb::gil_scoped_release release;
+      result = solver_.solve(weight.data(), weighted.data(), channels, scale.data(), x.data(), fill,
+                             options);
+    }
+    after_step.raise();
+    return nb::make_tuple(result.residuals, result.converged, result.moved);
   }
-  after_step.raise();
-  return nb::make_tuple(result.residuals, result.converged);
-}
+
+ private:
+  static const T* n(const PyGrid& grid, int threads) {
+    const nb::gil_scoped_release release;
+    return grid.n<T>(threads);
+  }
+
+  const Grid& grid_;
+  SystemSolver<T> solver_;
+};
 
 template <class T>
 void define_for(nb::class_<PyGrid>& grid) {
@@ -217,11 +257,37 @@ void define_for(nb::class_<PyGrid>& grid) {
       .def("splat_target", &py_splat_target<T>, "target"_a.noconvert(),
            "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "threads"_a)
+      .def("splat_robust", &py_splat_robust<T>, "target"_a.noconvert(), "y"_a.noconvert(), "loss"_a,
+           "weight"_a.noconvert(), "weighted"_a.noconvert(), "threads"_a)
       .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
-           "x"_a.noconvert(), "threads"_a)
-      .def("solve", &py_solve<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
-           "x"_a.noconvert(), "scale"_a, "smoothness"_a, "pyramid"_a, "most_steps"_a, "tolerance"_a,
-           "callback"_a.none(), "threads"_a);
+           "x"_a.noconvert(), "threads"_a);
+}
+
+template <class T>
+void define_solver(nb::module_& m, const char* name) {
+  nb::class_<PySolver<T>>(m, name)
+      .def(nb::init<const PyGrid&, bool, int>(), "grid"_a, "pyramid"_a, "threads"_a,
+           nb::keep_alive<1, 2>())
+      .def("solve", &PySolver<T>::solve, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+           "x"_a.noconvert(), "scale"_a, "fill"_a, "smoothness"_a, "least_steps"_a, "most_steps"_a,
+           "tolerance"_a, "of_movement"_a, "callback"_a.none());
+}
+
+void define_loss(nb::module_& m) {
+  nb::class_<Loss>(m, "Loss")
+      .def_static(
+          "power",
+          [](double gain, double rate, double exponent) {
+            return Loss{Loss::Shape::power, gain, rate, exponent};
+          },
+          "gain"_a, "rate"_a, "exponent"_a)
+      .def_static(
+          "exponential",
+          [](double gain, double rate) { return Loss{Loss::Shape::exponential, gain, rate, 0}; },
+          "gain"_a, "rate"_a)
+      .def_static(
+          "huber", [](double gain, double rate) { return Loss{Loss::Shape::huber, gain, rate, 0}; },
+          "gain"_a, "rate"_a);
 }
 
 template <class T>
@@ -241,6 +307,9 @@ NB_MODULE(_core, m) {
       .def("coordinates", [](const PyGrid& self) { return coordinates(self.grid()); });
   define_for<float>(grid);
   define_for<double>(grid);
+  define_loss(m);
+  define_solver<float>(m, "Solver32");
+  define_solver<double>(m, "Solver64");
   define_build<std::uint8_t>(m);
   define_build<std::uint16_t>(m);
   define_build<float>(m);

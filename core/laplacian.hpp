@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "edges.hpp"
 #include "grid.hpp"
@@ -18,15 +19,21 @@ namespace bilateral {
 template <class T>
 class Laplacian {
  public:
-  Laplacian(const Grid& grid, const T* n, const T* weight, double smoothness)
-      : grid_(grid), n_(n), weight_(weight), smoothness_(smoothness) {
+  Laplacian(const Grid& grid, const T* n) : grid_(grid), n_(n), degree_(grid.vertices) {
     for (std::size_t kind = 0; kind < edge_kinds; ++kind)
       conductance_[kind] = Buffer<T>(grid.edges[kind].size());
   }
 
+  // Comes before everything else. Returns whether the conductances must be found anew: `prepare`
+  // for all bands, then `sum_degrees` for all bands.
+  bool set(const T* weight, double smoothness) {
+    weight_ = weight;
+    return smoothness != std::exchange(smoothness_, smoothness);
+  }
+
   const Grid& grid() const { return grid_; }
 
-  // lambda n_a n_b B_ab of the edges that start in one band. Comes before everything else.
+  // lambda n_a n_b B_ab of the edges that start in one band.
   void prepare(std::size_t band) {
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
       const T factor =
@@ -34,6 +41,20 @@ class Laplacian {
       T* conductance = conductance_[kind].data();
       each_edge(grid_, band, kind, [&](std::size_t e, std::size_t a, std::size_t b, auto ends) {
         if constexpr (ends != Ends::only_b) conductance[e] = factor * n_[a] * n_[b];
+      });
+    }
+  }
+
+  // lambda (m - n B-bar n)_ii of one band.
+  void sum_degrees(std::size_t band) {
+    const Band rows(grid_, band);
+    T* degree = degree_.data();
+    std::fill(degree + rows.first, degree + rows.last, T{0});
+    for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
+      const T* conductance = conductance_[kind].data();
+      each_edge(grid_, band, kind, [=](std::size_t e, std::size_t a, std::size_t b, auto ends) {
+        if constexpr (ends != Ends::only_b) degree[a] += conductance[e];
+        if constexpr (ends != Ends::only_a) degree[b] += conductance[e];
       });
     }
   }
@@ -68,22 +89,16 @@ class Laplacian {
   // diag(A) of one band.
   void diagonal(std::size_t band, T* out) const {
     const Band rows(grid_, band);
-    std::copy(weight_ + rows.first, weight_ + rows.last, out + rows.first);
-    for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
-      const T* conductance = conductance_[kind].data();
-      each_edge(grid_, band, kind, [=](std::size_t e, std::size_t a, std::size_t b, auto ends) {
-        if constexpr (ends != Ends::only_b) out[a] += conductance[e];
-        if constexpr (ends != Ends::only_a) out[b] += conductance[e];
-      });
-    }
+    for (std::size_t i = rows.first; i < rows.last; ++i) out[i] = weight_[i] + degree_[i];
   }
 
  private:
   const Grid& grid_;
   const T* n_;
-  const T* weight_;
-  double smoothness_;
+  const T* weight_ = nullptr;
+  double smoothness_ = 0;
   std::array<Buffer<T>, edge_kinds> conductance_;
+  Buffer<T> degree_;
 };
 
 }  // namespace bilateral

@@ -23,11 +23,10 @@ namespace bilateral {
 
 struct PcgOptions {
   double smoothness = 0;
-  Preconditioning preconditioning = Preconditioning::pyramid;
   int least_steps = 2;
   int most_steps = 25;
-  double tolerance = -1;  // negative: always most_steps
-  int threads = 1;
+  double tolerance = -1;   // negative: always most_steps
+  double of_movement = 0;  // stop, too, at an error of this part of the way from the start
   // Called by the calling thread after each step with the step's number and its error estimate;
   // true ends the solve.
   std::function<bool(int, double)> after_step;
@@ -35,6 +34,7 @@ struct PcgOptions {
 
 struct PcgResult {
   std::vector<double> residuals;  // per step: the estimated remaining error, relative to `scale`
+  double moved = 0;  // at most how far x went, RMS over the pixels, relative to `scale`
   bool converged = false;
   bool cancelled = false;
 };
@@ -44,26 +44,29 @@ class Pcg {
  public:
   using Sums = std::array<double, K>;
 
-  // `active` is 1 where x may move, or null for everywhere.
-  Pcg(const Grid& grid, const T* n, const T* weight, const std::uint8_t* active,
-      const PcgOptions& options)
+  Pcg(const Grid& grid, const T* n, Preconditioning kind, int threads)
       : grid_(grid),
-        active_(active),
-        options_(options),
-        A_(grid, n, weight, options.smoothness),
-        M_(grid, options.preconditioning),
+        A_(grid, n),
+        M_(grid, kind),
         d_(grid.vertices * K),
         r_(grid.vertices * K),
         q_(grid.vertices * K),
         parts_(kinds * grid.bands()),
-        team_(team_size(options.threads, grid.vertices, 4096)),
+        team_(team_size(threads, grid.vertices, 4096)),
         queue_(grid.band_vertex, team_) {}
 
-  // On entry x is the start, on return the solution. `scale` is the size of the answer, per
-  // channel, in which the error estimate is given.
-  PcgResult run(const T* b, T* x, const Sums& scale) {
+  // On entry x is the start, on return the solution. `active` is 1 where x may move, or null for
+  // everywhere. `scale` is the size of the answer, per channel, in which the error estimate is
+  // given.
+  PcgResult run(const T* weight, const std::uint8_t* active, const T* b, T* x, const Sums& scale,
+                const PcgOptions& options) {
+    active_ = active;
+    const bool fresh = A_.set(weight, options.smoothness);
     PcgResult result;
-    run_team(team_, [&](const Worker& worker) { iterate(worker, b, x, scale, result); });
+    run_team(team_, [&](const Worker& worker) {
+      if (fresh) find_conductances(worker);
+      iterate(worker, b, x, scale, options, result);
+    });
     return result;
   }
 
@@ -94,19 +97,26 @@ class Pcg {
     return sum;
   }
 
-  void iterate(const Worker& worker, const T* b, T* x, const Sums& scale, PcgResult& result) {
-    // Steps too small to change a T are noise.
-    const double tolerance =
-        std::max(options_.tolerance, 0.05 * static_cast<double>(std::numeric_limits<T>::epsilon()));
+  void find_conductances(const Worker& worker) {
     each_band(worker, [&](std::size_t band, std::size_t, std::size_t) { A_.prepare(band); });
     worker.barrier.wait();
+    each_band(worker, [&](std::size_t band, std::size_t, std::size_t) { A_.sum_degrees(band); });
+    worker.barrier.wait();
+  }
+
+  void iterate(const Worker& worker, const T* b, T* x, const Sums& scale, const PcgOptions& options,
+               PcgResult& result) {
+    // Steps too small to change a T are noise.
+    const double tolerance =
+        std::max(options.tolerance, 0.05 * static_cast<double>(std::numeric_limits<T>::epsilon()));
     M_.prepare(worker, queue_, A_);
     residual(worker, b, x);
     Sums norm = preconditioned_norm();
     direction(worker, Sums{});
     std::array<bool, K> finished{};
     std::array<ErrorEstimate, K> error;
-    for (int step = 1; step <= options_.most_steps; ++step) {
+    Sums way{};
+    for (int step = 1; step <= options.most_steps; ++step) {
       multiply(worker);
       const Sums bend = total(curvature), moved = total(movement);
       Sums alpha{}, beta{};
@@ -116,18 +126,21 @@ class Pcg {
         if (!finished[k] && bend[k] > 0) alpha[k] = norm[k] / bend[k];
         const double rms = std::sqrt(moved[k] / static_cast<double>(grid_.pixels())) * alpha[k];
         error[k].add(rms / scale[k]);
+        way[k] += rms / scale[k];
         const double left = finished[k] ? 0 : error[k].value();
-        finished[k] = finished[k] || (step >= options_.least_steps && left <= tolerance);
+        finished[k] = finished[k] || (step >= options.least_steps &&
+                                      left <= std::max(tolerance, options.of_movement * way[k]));
         all = all && finished[k];
         estimate = std::max(estimate, left);
       }
       update(worker, alpha, x);
       if (worker.rank == 0) {
         result.residuals.push_back(estimate);
+        result.moved = *std::max_element(way.begin(), way.end());
         result.converged = all;
-        result.cancelled = options_.after_step && options_.after_step(step, estimate);
+        result.cancelled = options.after_step && options.after_step(step, estimate);
       }
-      if (all || step == options_.most_steps) break;
+      if (all || step == options.most_steps) break;
       M_.apply(worker);
       if (result.cancelled) break;
       const Sums next = preconditioned_norm();
@@ -234,8 +247,7 @@ class Pcg {
   }
 
   const Grid& grid_;
-  const std::uint8_t* active_;
-  const PcgOptions& options_;
+  const std::uint8_t* active_ = nullptr;
   Laplacian<T> A_;
   Preconditioner<T, K> M_;
   Buffer<T> d_, r_, q_;

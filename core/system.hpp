@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -76,11 +77,11 @@ Buffer<T> take(const T* from, std::size_t vertices, std::size_t channels, std::s
 
 // Shifts each component by a constant so that its residuals sum to 0: since L 1 = 0, that sum is
 // sum c (t - x) exactly, and the shift removes the one error that large smoothness makes invisible
-// to conjugate gradients. Returns whether that was a shift by more than `tolerance` (RMS over the
-// image, relative to scale) and by more than rounding makes it.
+// to conjugate gradients. Returns the largest channel's shift (RMS over the image, relative to
+// scale), or 0 if rounding makes it.
 template <std::size_t K, class T>
-bool shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, const T* weight,
-                      const T* b, const std::array<double, K>& scale, double tolerance, T* x) {
+double shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, const T* weight,
+                        const T* b, const std::array<double, K>& scale, T* x) {
   struct Sum {
     double weight = 0, mass = 0;
     std::array<double, K> residual{};
@@ -109,114 +110,141 @@ bool shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, 
       size[k] = std::max(size[k], std::abs(value));
     }
   constexpr auto epsilon = static_cast<double>(std::numeric_limits<T>::epsilon());
-  bool shifted = false;
+  double largest = 0;
   for (std::size_t k = 0; k < K; ++k) {
     const double rms = std::sqrt(moved[k] / static_cast<double>(grid.pixels()));
-    shifted = shifted || rms > std::max(tolerance * scale[k], 8 * epsilon * (size[k] + scale[k]));
+    if (rms > 8 * epsilon * (size[k] + scale[k])) largest = std::max(largest, rms / scale[k]);
   }
-  return shifted;
-}
-
-// What all channels of a system share.
-template <class T>
-struct Shared {
-  const Grid& grid;
-  const T* n;
-  const T* weight;
-  std::vector<std::uint32_t> root;   // components, where they matter
-  std::vector<std::uint8_t> active;  // empty: everywhere
-  bool stiff;                        // so that constants must be looked after, see shift_components
-};
-
-template <std::size_t K, class T>
-PcgResult solve_channels(const Shared<T>& shared, const T* b, const std::array<double, K>& scale,
-                         T* x, PcgOptions options) {
-  PcgResult all;
-  const int most = options.most_steps;
-  const auto after_step = options.after_step;
-  options.after_step = [&](int step, double residual) {
-    return after_step && after_step(static_cast<int>(all.residuals.size()) + step, residual);
-  };
-  const std::uint8_t* active = shared.active.empty() ? nullptr : shared.active.data();
-  Pcg<T, K> pcg(shared.grid, shared.n, shared.weight, active, options);
-  for (bool done = false; !done;) {
-    options.most_steps = most - static_cast<int>(all.residuals.size());
-    const PcgResult part = pcg.run(b, x, scale);
-    all.residuals.insert(all.residuals.end(), part.residuals.begin(), part.residuals.end());
-    all.converged = part.converged;
-    all.cancelled = part.cancelled;
-    done = !shared.stiff || !part.converged || part.cancelled ||
-           !shift_components<K>(shared.grid, shared.root, shared.weight, b, scale,
-                                options.tolerance, x);
-    if (!done && static_cast<int>(all.residuals.size()) >= most) {
-      all.converged = false;
-      done = true;
-    }
-  }
-  return all;
-}
-
-template <std::size_t K, class T>
-PcgResult solve_group(const Shared<T>& shared, const T* weighted, std::size_t channels,
-                      std::size_t first, std::size_t count, const double* scale, T* x,
-                      const PcgOptions& options) {
-  const std::size_t vertices = shared.grid.vertices;
-  std::array<double, K> group_scale;
-  group_scale.fill(1);
-  std::copy_n(scale + first, count, group_scale.begin());
-  if (channels == K) return solve_channels<K>(shared, weighted, group_scale, x, options);
-  const Buffer<T> b = take<K>(weighted, vertices, channels, first, count);
-  Buffer<T> y = take<K>(x, vertices, channels, first, count);
-  PcgResult result = solve_channels<K>(shared, b.data(), group_scale, y.data(), options);
-  for (std::size_t v = 0; v < vertices; ++v)
-    for (std::size_t k = 0; k < count; ++k) x[v * channels + first + k] = y[v * K + k];
-  return result;
+  return largest;
 }
 
 }  // namespace detail
 
-// Solves A y = b for all channels. x holds the start on entry and the solution on return; parts of
-// the grid without data get the pyramid start. n comes from bistochastize; `scale` is the size of
-// the answer per channel.
+// Solves systems A y = b on one grid, one after another. What they share is made once: memory,
+// conductances, connected components.
 template <class T>
-PcgResult solve_system(const Grid& grid, const T* n, const T* weight, const T* weighted,
-                       std::size_t channels, const double* scale, T* x, const PcgOptions& options) {
-  detail::Shared<T> shared{grid, n, weight, {}, {}, false};
-  const T* end = weight + grid.vertices;
-  const double total = detail::eight_sums(grid.vertices, [=](std::size_t i) { return weight[i]; });
-  shared.stiff = options.tolerance >= 0 &&
-                 options.smoothness * static_cast<double>(grid.pixels()) > 100 * total;
-  const bool gaps = std::any_of(weight, end, [](T w) { return !(w > T{0}); });
-  if (gaps || shared.stiff) shared.root = components(grid);
-  if (gaps) shared.active = with_data(shared.root, weight);
-  if (std::find(shared.active.begin(), shared.active.end(), 0) != shared.active.end()) {
-    Buffer<T> start(grid.vertices * channels);
-    pyramid_start(grid, weight, weighted, channels, start.data(), options.threads);
-    for (std::size_t v = 0; v < grid.vertices; ++v)
-      if (!shared.active[v]) std::copy_n(start.data() + v * channels, channels, x + v * channels);
-  } else {
-    shared.active.clear();
+class SystemSolver {
+ public:
+  // n comes from bistochastize.
+  SystemSolver(const Grid& grid, const T* n, Preconditioning kind, int threads)
+      : grid_(grid), n_(n), kind_(kind), threads_(threads) {}
+
+  // Solves for all channels. x holds the start on entry and the solution on return; parts of the
+  // grid without data get the pyramid start if `fill` is set, else they keep theirs. `scale` is
+  // the size of the answer per channel.
+  PcgResult solve(const T* weight, const T* weighted, std::size_t channels, const double* scale,
+                  T* x, bool fill, const PcgOptions& options) {
+    weight_ = weight;
+    find_gaps(weighted, channels, x, fill, options);
+    PcgResult all;
+    all.converged = true;
+    for (std::size_t first = 0; first < channels && !all.cancelled;) {
+      const std::size_t left = channels - first;
+      const std::size_t count = left > 4 ? std::min<std::size_t>(left, 8) : left;
+      const auto group = [&](auto& pcg) {
+        return solve_group(pcg, weighted, channels, first, count, scale, x, options);
+      };
+      join(all, count > 4 ? group(eight_) : count > 1 ? group(four_) : group(one_));
+      first += count;
+    }
+    return all;
   }
-  PcgResult all;
-  all.converged = true;
-  for (std::size_t first = 0; first < channels && !all.cancelled;) {
-    const std::size_t left = channels - first;
-    const std::size_t count = left > 4 ? std::min<std::size_t>(left, 8) : left;
-    const auto group = [&]<std::size_t K>() {
-      return detail::solve_group<K>(shared, weighted, channels, first, count, scale, x, options);
+
+ private:
+  template <std::size_t K>
+  using AnyPcg = std::unique_ptr<Pcg<T, K>>;
+
+  // Which vertices may move, and whether the problem is stiff.
+  void find_gaps(const T* weighted, std::size_t channels, T* x, bool fill,
+                 const PcgOptions& options) {
+    const T* weight = weight_;
+    const double total =
+        detail::eight_sums(grid_.vertices, [=](std::size_t i) { return weight[i]; });
+    stiff_ = options.tolerance >= 0 &&
+             options.smoothness * static_cast<double>(grid_.pixels()) > 100 * total;
+    const bool gaps = std::any_of(weight, weight + grid_.vertices, [](T w) { return !(w > T{0}); });
+    active_.clear();
+    if ((gaps || stiff_) && root_.empty()) root_ = components(grid_);
+    if (gaps) active_ = with_data(root_, weight);
+    if (std::find(active_.begin(), active_.end(), 0) == active_.end()) {
+      active_.clear();
+    } else if (fill) {
+      Buffer<T> start(grid_.vertices * channels);
+      pyramid_start(grid_, weight, weighted, channels, start.data(), threads_);
+      for (std::size_t v = 0; v < grid_.vertices; ++v)
+        if (!active_[v]) std::copy_n(start.data() + v * channels, channels, x + v * channels);
+    }
+  }
+
+  template <std::size_t K>
+  PcgResult solve_group(AnyPcg<K>& pcg, const T* weighted, std::size_t channels, std::size_t first,
+                        std::size_t count, const double* scale, T* x, const PcgOptions& options) {
+    if (!pcg) pcg = std::make_unique<Pcg<T, K>>(grid_, n_, kind_, threads_);
+    std::array<double, K> group_scale;
+    group_scale.fill(1);
+    std::copy_n(scale + first, count, group_scale.begin());
+    if (channels == K) return solve_channels<K>(*pcg, weighted, group_scale, x, options);
+    const Buffer<T> b = detail::take<K>(weighted, grid_.vertices, channels, first, count);
+    Buffer<T> y = detail::take<K>(x, grid_.vertices, channels, first, count);
+    PcgResult result = solve_channels<K>(*pcg, b.data(), group_scale, y.data(), options);
+    for (std::size_t v = 0; v < grid_.vertices; ++v)
+      for (std::size_t k = 0; k < count; ++k) x[v * channels + first + k] = y[v * K + k];
+    return result;
+  }
+
+  template <std::size_t K>
+  PcgResult solve_channels(Pcg<T, K>& pcg, const T* b, const std::array<double, K>& scale, T* x,
+                           PcgOptions options) {
+    PcgResult all;
+    const int most = options.most_steps;
+    const auto after_step = options.after_step;
+    options.after_step = [&](int step, double residual) {
+      return after_step && after_step(static_cast<int>(all.residuals.size()) + step, residual);
     };
-    const PcgResult result = count > 4   ? group.template operator()<8>()
-                             : count > 1 ? group.template operator()<4>()
-                                         : group.template operator()<1>();
-    all.converged = all.converged && result.converged;
-    all.cancelled = result.cancelled;
-    if (all.residuals.size() < result.residuals.size())
-      all.residuals.resize(result.residuals.size(), 0.0);
-    for (std::size_t i = 0; i < result.residuals.size(); ++i)
-      all.residuals[i] = std::max(all.residuals[i], result.residuals[i]);
-    first += count;
+    const std::uint8_t* active = active_.empty() ? nullptr : active_.data();
+    for (bool done = false; !done;) {
+      options.most_steps = most - static_cast<int>(all.residuals.size());
+      const PcgResult part = pcg.run(weight_, active, b, x, scale, options);
+      all.residuals.insert(all.residuals.end(), part.residuals.begin(), part.residuals.end());
+      all.moved += part.moved;
+      all.converged = part.converged;
+      all.cancelled = part.cancelled;
+      done = !stiff_ || !part.converged || part.cancelled;
+      if (!done) {
+        const double shift = detail::shift_components<K>(grid_, root_, weight_, b, scale, x);
+        all.moved += shift;
+        done = shift <= options.tolerance;
+      }
+      if (!done && static_cast<int>(all.residuals.size()) >= most) {
+        all.converged = false;
+        done = true;
+      }
+    }
+    return all;
   }
-  return all;
-}
+
+  // One group's result into that of all: the slowest and the largest count.
+  static void join(PcgResult& all, const PcgResult& group) {
+    all.converged = all.converged && group.converged;
+    all.cancelled = group.cancelled;
+    all.moved = std::max(all.moved, group.moved);
+    if (all.residuals.size() < group.residuals.size())
+      all.residuals.resize(group.residuals.size(), 0.0);
+    for (std::size_t i = 0; i < group.residuals.size(); ++i)
+      all.residuals[i] = std::max(all.residuals[i], group.residuals[i]);
+  }
+
+  const Grid& grid_;
+  const T* n_;
+  Preconditioning kind_;
+  int threads_;
+  const T* weight_ = nullptr;
+  bool stiff_ = false;               // so that constants must be looked after, see shift_components
+  std::vector<std::uint32_t> root_;  // components, once they matter
+  std::vector<std::uint8_t> active_;  // empty: everywhere
+  AnyPcg<1> one_;
+  AnyPcg<4> four_;
+  AnyPcg<8> eight_;
+};
 
 }  // namespace bilateral

@@ -25,19 +25,24 @@ def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
     bistochastize, _ = clock(cpu.bistochastize, grid, weights)
     splat, seen = clock(cpu.splat_target, grid, target, problem.confidence)
     start, y = clock(cpu.start, grid, seen.weight, seen.weighted, "pyramid")
-    pcg, _ = clock(
-        cpu.pcg,
-        grid,
+    pcg, _ = clock(_pcg, grid, seen, y)
+    slice_, _ = clock(cpu.slice_, grid, y, problem.shape)
+    seconds = (build, coarsen, bistochastize, splat, start, pcg, slice_)
+    return dict(zip(STAGES, seconds, strict=True)), grid.n_vertices
+
+
+def _pcg(grid: cpu.Grid, seen: cpu.Observation, y: cpu.Array) -> None:
+    cpu.pcg(
+        cpu.solver(grid, y.dtype, "pyramid"),
         seen.weight,
         seen.weighted,
         y,
         seen.high - seen.low,
-        SMOOTHNESS,
-        "pyramid",
-        STEPS,
-        -1.0,  # no tolerance: all the steps
-        None,
+        fill=True,
+        smoothness=SMOOTHNESS,
+        least_steps=STEPS,
+        most_steps=STEPS,
+        tolerance=-1.0,
+        of_movement=0.0,
+        callback=None,
     )
-    slice_, _ = clock(cpu.slice_, grid, y, problem.shape)
-    seconds = (build, coarsen, bistochastize, splat, start, pcg, slice_)
-    return dict(zip(STAGES, seconds, strict=True)), grid.n_vertices

@@ -176,17 +176,17 @@ std::vector<T> solve(const Grid& grid, const std::vector<T>& target,
   Buffer<T> n(grid.vertices, T{1});
   bistochastize(grid, n, sizeof(T) == 4 ? 2e-6 : 1e-12, threads);
   std::vector<T> weight(grid.vertices), b(grid.vertices * channels), x(b.size());
-  const Observed seen = splat_target(grid, target.data(), confidence.data(), channels,
-                                     weight.data(), b.data(), threads);
+  const Observed seen = splat_target(grid, target.data(), GivenConfidence(confidence.data()),
+                                     channels, weight.data(), b.data(), threads);
   CHECK(seen.invalid == Observed::none);
   pyramid_start(grid, weight.data(), b.data(), channels, x.data(), threads);
   PcgOptions options;
   options.smoothness = 4;
   options.most_steps = steps;
   options.tolerance = 0;
-  options.threads = threads;
   const std::vector<double> scale(channels, 1.0);
-  solve_system(grid, n.data(), weight.data(), b.data(), channels, scale.data(), x.data(), options);
+  SystemSolver<T>(grid, n.data(), Preconditioning::pyramid, threads)
+      .solve(weight.data(), b.data(), channels, scale.data(), x.data(), true, options);
   std::vector<T> out(grid.pixels() * channels);
   slice(grid, x.data(), channels, out.data(), threads);
   return out;
@@ -238,8 +238,8 @@ void test_invalid_confidence(Random& random) {
        {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     std::vector<float> confidence(grid.pixels(), 1.0f);
     confidence[500] = confidence[600] = bad;
-    const Observed seen =
-        splat_target(grid, target.data(), confidence.data(), 1, weight.data(), b.data(), 2);
+    const Observed seen = splat_target(grid, target.data(), GivenConfidence(confidence.data()), 1,
+                                       weight.data(), b.data(), 2);
     CHECK(seen.invalid == 500);
   }
 }

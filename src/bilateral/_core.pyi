@@ -22,6 +22,15 @@ class Grid:
         weighted: NDArray[Any],
         threads: int,
     ) -> tuple[int, float, list[float], list[float], int | None]: ...
+    def splat_robust(
+        self,
+        target: NDArray[Any],
+        y: NDArray[Any],
+        loss: Loss,
+        weight: NDArray[Any],
+        weighted: NDArray[Any],
+        threads: int,
+    ) -> tuple[int, float, list[float], list[float], int | None]: ...
     def start(
         self,
         weight: NDArray[Any],
@@ -30,19 +39,34 @@ class Grid:
         x: NDArray[Any],
         threads: int,
     ) -> None: ...
+
+class Loss:
+    @staticmethod
+    def power(gain: float, rate: float, exponent: float) -> Loss: ...
+    @staticmethod
+    def exponential(gain: float, rate: float) -> Loss: ...
+    @staticmethod
+    def huber(gain: float, rate: float) -> Loss: ...
+
+class _Solver:
+    def __init__(self, grid: Grid, pyramid: bool, threads: int) -> None: ...
     def solve(
         self,
         weight: NDArray[Any],
         weighted: NDArray[Any],
         x: NDArray[Any],
         scale: Sequence[float],
+        fill: bool,
         smoothness: float,
-        pyramid: bool,
+        least_steps: int,
         most_steps: int,
         tolerance: float,
+        of_movement: float,
         callback: Callable[[int, float], Any] | None,
-        threads: int,
-    ) -> tuple[list[float], bool]: ...
+    ) -> tuple[list[float], bool, float]: ...
+
+class Solver32(_Solver): ...
+class Solver64(_Solver): ...
 
 def build_grid(
     reference: NDArray[Any],

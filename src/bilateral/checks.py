@@ -3,12 +3,13 @@
 import math
 import operator
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 _FLOAT32_LARGE = 1e30
 
@@ -269,13 +270,41 @@ def confidence_value(values: Array | None, invalid: int | None) -> None:
     )
 
 
-def some_data(known: int) -> None:
-    """Raise if no pixel has a finite target and a confidence above 0."""
-    if known == 0:
+def some_data(problem: T | None) -> T:
+    """Raise if there is no problem, since no pixel has a finite target and confidence above 0."""
+    if problem is None:
         raise ValueError(
             "target: expected at least one pixel with a finite value and a confidence above 0, "
             "got none. Check the mask, and NaNs in the target."
         )
+    return problem
+
+
+def loss(value: T) -> T:
+    """A robust loss: anything with `rho` and `weight`."""
+    if isinstance(value, type) or not callable(getattr(value, "weight", None)):
+        made = f"{value.__name__}()" if isinstance(value, type) else "bilateral.GemanMcClure(1.0)"
+        raise TypeError(
+            f"loss: expected an object with the methods rho(e) and weight(e), got {_got(value)}. "
+            f"Give one such as {made}."
+        )
+    return value
+
+
+def loss_weights(value: ArrayLike, shape: tuple[int, int]) -> Array:
+    """What a loss made of the residuals: a finite number per pixel, 0 or above."""
+    weights = _array("loss.weight", value)
+    if weights.shape != shape:
+        raise ValueError(
+            f"loss.weight: expected an array like its argument, shape {shape}, got {weights.shape}."
+        )
+    bad = ~((weights >= 0) & np.isfinite(weights))
+    if bad.any():
+        raise ValueError(
+            f"loss.weight: expected finite numbers, 0 or above, got {weights[bad][0]}. "
+            f"It is rho'(e) / e, also at e = 0."
+        )
+    return np.ascontiguousarray(weights, dtype=np.float64)
 
 
 def errors(name: str, value: ArrayLike) -> Array:

@@ -18,7 +18,7 @@ from bilateral import checks
 Array = NDArray[Any]
 
 # Where Barron's family equals its limits at 0 and -+infinity to within rounding.
-_NEAR_ZERO, _NEAR_INFINITY = 1e-20, 1e18
+_NEAR_ZERO, NEAR_INFINITY = 1e-20, 1e18
 
 
 @runtime_checkable
@@ -32,7 +32,7 @@ class Loss(Protocol):
         """``rho'(e) / e``: finite and not negative, also where the error is 0."""
 
 
-class _Scaled:
+class Scaled:
     """A loss given at scale 1, as two functions of z = abs(e) / scale."""
 
     scale: float
@@ -82,7 +82,7 @@ def _hypotenuse(z: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class GemanMcClure(_Scaled):
+class GemanMcClure(Scaled):
     """The paper's loss: ``e^2 / (s^2 + e^2)``, with the weight ``2 s^2 / (s^2 + e^2)^2``.
 
     It never exceeds 1, so far outliers stop mattering. It is half of ``Barron(-2, s / 2)``, and
@@ -114,7 +114,7 @@ class GemanMcClure(_Scaled):
 
 
 @dataclass(frozen=True)
-class Charbonnier(_Scaled):
+class Charbonnier(Scaled):
     """A smooth absolute value: ``sqrt(1 + (e / s)^2) - 1``; equal to ``Barron(1, s)``.
 
     Parameters
@@ -141,7 +141,7 @@ class Charbonnier(_Scaled):
 
 
 @dataclass(frozen=True)
-class Cauchy(_Scaled):
+class Cauchy(Scaled):
     """The logarithm of a quadratic: ``log(1 + (e / s)^2 / 2)``; equal to ``Barron(0, s)``.
 
     Also called Lorentzian.
@@ -169,7 +169,7 @@ class Cauchy(_Scaled):
 
 
 @dataclass(frozen=True)
-class Welsch(_Scaled):
+class Welsch(Scaled):
     """One minus a Gaussian: ``1 - exp(-(e / s)^2 / 2)``; equal to ``Barron(-inf, s)``.
 
     Also called Leclerc. Its weights fall faster than those of the other losses.
@@ -197,7 +197,7 @@ class Welsch(_Scaled):
 
 
 @dataclass(frozen=True)
-class Huber(_Scaled):
+class Huber(Scaled):
     """Quadratic, then linear: ``(e / s)^2 / 2`` up to s and ``abs(e) / s - 1/2`` beyond.
 
     Parameters
@@ -224,7 +224,7 @@ class Huber(_Scaled):
 
 
 @dataclass(frozen=True)
-class Barron(_Scaled):
+class Barron(Scaled):
     """The general loss of Barron (CVPR 2019), from quadratic to Welsch by one parameter.
 
     With ``b = abs(alpha - 2)`` it is ``b / alpha ((1 + (e / s)^2 / b)^(alpha / 2) - 1)``, and its
@@ -262,7 +262,7 @@ class Barron(_Scaled):
         alpha = self.alpha
         if alpha == 2:
             return 0.5 * z * z
-        if abs(alpha) > _NEAR_INFINITY:
+        if abs(alpha) > NEAR_INFINITY:
             sign = math.copysign(1, alpha)
             return sign * np.expm1(sign * 0.5 * z * z)
         b = abs(alpha - 2)
@@ -275,6 +275,6 @@ class Barron(_Scaled):
         alpha = self.alpha
         if alpha == 2:
             return np.ones_like(z)
-        if abs(alpha) > _NEAR_INFINITY:
+        if abs(alpha) > NEAR_INFINITY:
             return np.exp(math.copysign(0.5, alpha) * z * z)
         return np.exp((0.5 * alpha - 1) * _log1p_square(z / math.sqrt(abs(alpha - 2))))

@@ -2,24 +2,26 @@
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import checks, system
+from bilateral import checks, losses, robust, system
 from bilateral.grid import BilateralGrid
 from bilateral.ops import cpu
+from bilateral.system import Callback
 
 Array = NDArray[Any]
-Callback = Callable[[int, float], Any]
 
 PRECONDITIONERS = ("pyramid", "jacobi")
 INITIALS = ("pyramid", "flat")
 METHODS = ("paper",)
+WEIGHTS = ("joint", "channel")
 
+_GEMAN_MCCLURE = losses.GemanMcClure(1.0)
 _FLOAT32_TOLERANCE = 1e-5
 """Below this, rounding in float32 would be felt: such solves run in float64 whatever the target."""
 
@@ -195,40 +197,55 @@ class BilateralSolver:
         stacklevel: int,
     ) -> tuple[Array, SolveInfo]:
         began = time.perf_counter()
-        grid = self.grid
-        wanted = checks.target(target, grid.shape, dtype, self._precise)
-        weights = checks.confidence(confidence, grid.shape, wanted.values.dtype)
-        values = (
-            wanted.values if weights is None else wanted.values.astype(weights.dtype, copy=False)
-        )
+        wanted, weights = self._check(target, confidence, dtype)
         earlier = None if warm_start is None else checks.warm_start(warm_start, wanted)
         checks.callback(callback)
-        problem = system.observe(grid, values, weights, self.smoothness)
-        if earlier is None:
-            y = system.start(grid, problem, self.initial)
-        else:
-            y = system.start_from(grid, problem, earlier)
-        residuals, converged = system.solve(
-            grid,
-            problem,
-            y,
-            self.preconditioner,
-            self.max_iterations,
-            -1.0 if self._fixed_steps else self.tolerance,
-            callback,
-        )
+        problem, y = self._start(wanted.values, weights, earlier)
+        outcome = system.Solver(self.grid, self._options).solve(problem, y, callback)
+        self._warn(outcome, stacklevel + 1)
+        residuals, converged = outcome.residuals, outcome.converged
         if self._fixed_steps or self.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= self.tolerance
-        elif not converged and self.tolerance > 0 and len(residuals) == self.max_iterations:
-            self._warn(residuals[-1], stacklevel + 1)
-        if problem.unit is not None:
-            y *= problem.unit
-        x = _as(cpu.slice_(grid._core, y, grid.shape).reshape(wanted.shape), wanted.dtype)
-        seconds = time.perf_counter() - began
-        info = SolveInfo(len(residuals), converged, tuple(residuals), grid.n_vertices, seconds)
-        return x, info
+        x = self._pixels(system.values(problem, y), wanted)
+        return x, self._info(residuals, converged, began)
 
-    def _warn(self, residual: float, stacklevel: int) -> None:
+    def _check(
+        self, target: ArrayLike, confidence: ArrayLike | None, dtype: DTypeLike | None
+    ) -> tuple[checks.Target, Array | None]:
+        wanted = checks.target(target, self.grid.shape, dtype, self._precise)
+        weights = checks.confidence(confidence, self.grid.shape, wanted.values.dtype)
+        if weights is not None:
+            wanted = wanted._replace(values=wanted.values.astype(weights.dtype, copy=False))
+        return wanted, weights
+
+    def _start(
+        self, values: Array, weights: Array | None, earlier: Array | None
+    ) -> tuple[system.System, Array]:
+        problem = checks.some_data(system.observe(self.grid, values, weights, self.smoothness))
+        if earlier is None:
+            return problem, system.start(self.grid, problem, self.initial)
+        return problem, system.start_from(self.grid, problem, earlier)
+
+    @property
+    def _options(self) -> system.Options:
+        tolerance = -1.0 if self._fixed_steps else self.tolerance
+        return system.Options(self.preconditioner, self.initial, self.max_iterations, tolerance)
+
+    def _pixels(self, y: Array, wanted: checks.Target) -> Array:
+        pixels = cpu.slice_(self.grid._core, y, self.grid.shape)
+        return _as(pixels.reshape(wanted.shape), wanted.dtype)
+
+    def _info(self, residuals: Sequence[float], converged: bool, began: float) -> SolveInfo:
+        seconds = time.perf_counter() - began
+        return SolveInfo(len(residuals), converged, tuple(residuals), self.grid.n_vertices, seconds)
+
+    def _warn(self, outcome: cpu.Outcome, stacklevel: int) -> None:
+        steps = len(outcome.residuals)
+        if outcome.converged or self._fixed_steps or self.tolerance == 0 or steps == 0:
+            return
+        if steps < self.max_iterations:  # ended by a callback
+            return
+        residual = outcome.residuals[-1]
         warnings.warn(
             f"the solve stopped after max_iterations={self.max_iterations} steps with an estimated "
             f"error of {residual:.2g} of the target's range, above tolerance={self.tolerance:g}. "
@@ -237,6 +254,168 @@ class BilateralSolver:
             ConvergenceWarning,
             stacklevel,
         )
+
+    @overload
+    def solve_robust(
+        self,
+        target: ArrayLike,
+        confidence: ArrayLike | None = ...,
+        loss: losses.Loss = ...,
+        iterations: int = ...,
+        *,
+        weights: str = ...,
+        min_change: float = ...,
+        warm_start: ArrayLike | None = ...,
+        callback: Callback | None = ...,
+        return_info: Literal[False] = ...,
+        dtype: DTypeLike | None = ...,
+    ) -> Array: ...
+    @overload
+    def solve_robust(
+        self,
+        target: ArrayLike,
+        confidence: ArrayLike | None = ...,
+        loss: losses.Loss = ...,
+        iterations: int = ...,
+        *,
+        weights: str = ...,
+        min_change: float = ...,
+        warm_start: ArrayLike | None = ...,
+        callback: Callback | None = ...,
+        return_info: Literal[True],
+        dtype: DTypeLike | None = ...,
+    ) -> tuple[Array, SolveInfo]: ...
+    def solve_robust(
+        self,
+        target: ArrayLike,
+        confidence: ArrayLike | None = None,
+        loss: losses.Loss = _GEMAN_MCCLURE,
+        iterations: int = 32,
+        *,
+        weights: str = "joint",
+        min_change: float = 0.0,
+        warm_start: ArrayLike | None = None,
+        callback: Callback | None = None,
+        return_info: bool = False,
+        dtype: DTypeLike | None = None,
+    ) -> Array | tuple[Array, SolveInfo]:
+        """Smooth a target that has outliers (supplement, Algorithm 3).
+
+        Each round solves with the confidences ``loss.weight(x - target)`` of the last solution x,
+        the first with `confidence`. That lowers, round by round,
+        ``smoothness / 2 * sum_ij W_ij (x_i - x_j)^2 + sum_i loss.rho(x_i - t_i)`` with every pair
+        of pixels counted once.
+
+        Parameters
+        ----------
+        target : (H, W) or (H, W, K) array
+            What to smooth. A pixel with a value that is not finite counts as unknown in all rounds.
+        confidence : (H, W) array, optional
+            How much to trust each pixel in the first round, and only there; 1 everywhere if left
+            out.
+        loss : Loss
+            Such as `GemanMcClure`, `Charbonnier`, `Cauchy`, `Welsch`, `Huber`, `Barron`, or any
+            object with their methods ``rho(e)`` and ``weight(e)``. Its scale is in the target's
+            unit.
+        iterations : int
+            Number of rounds, at most.
+        weights : {"joint", "channel"}
+            With several channels: one weight per pixel from its distance over all of them, or one
+            for each channel, as if it were solved alone.
+        min_change : float
+            A round that moves the solution by no more than this, RMS over the pixels and relative
+            to the range of the known values, is the last.
+        warm_start : array like target, optional
+            An earlier solution for the first round to start from.
+        callback : function of (round, movement), optional
+            Called after each round (of each channel, with ``weights="channel"``) with how far it
+            moved the solution, as for `min_change`; a true result makes it the last.
+        return_info : bool
+            Return ``(x, info)``.
+        dtype : dtype, optional
+            The result's, if not the target's. Integer results are rounded.
+
+        Returns
+        -------
+        x : array
+            Of the target's shape, finite everywhere.
+        info : SolveInfo
+            Only with ``return_info=True``. `iterations` counts rounds, `residuals` holds how far
+            each of them moved the solution, and `converged` says whether the last one moved it by
+            no more than the solver's tolerance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bilateral import BilateralGrid, BilateralSolver, GemanMcClure
+        >>> solver = BilateralSolver(BilateralGrid(np.zeros((16, 16), np.uint8)), smoothness=4)
+        >>> target = np.full((16, 16), 3.0)
+        >>> target[::4, ::2] = 90  # one pixel in eight is wrong
+        >>> round(float(solver.solve(target).max()), 2)
+        13.88
+        >>> round(float(solver.solve_robust(target, loss=GemanMcClure(2.0)).max()), 2)
+        3.0
+        """
+        x, info = self._solve_robust(
+            target,
+            confidence,
+            loss,
+            iterations,
+            weights,
+            min_change,
+            warm_start,
+            callback,
+            dtype,
+            stacklevel=3,
+        )
+        return (x, info) if return_info else x
+
+    def _solve_robust(
+        self,
+        target: ArrayLike,
+        confidence: ArrayLike | None,
+        loss: losses.Loss,
+        iterations: int,
+        weights: str,
+        min_change: float,
+        warm_start: ArrayLike | None,
+        callback: Callback | None,
+        dtype: DTypeLike | None,
+        stacklevel: int,
+    ) -> tuple[Array, SolveInfo]:
+        began = time.perf_counter()
+        wanted, initial = self._check(target, confidence, dtype)
+        earlier = None if warm_start is None else checks.warm_start(warm_start, wanted)
+        checks.loss(loss)
+        checks.count("iterations", iterations, 1)
+        checks.choice("weights", weights, WEIGHTS)
+        checks.not_negative("min_change", min_change)
+        checks.callback(callback)
+        channels = wanted.values.shape[2]
+        parts = [slice(None)] if weights == "joint" else [slice(k, k + 1) for k in range(channels)]
+        solutions, movements = [], np.zeros(0)
+        for part in parts:
+            values = np.ascontiguousarray(wanted.values[:, :, part])
+            before = None if earlier is None else np.ascontiguousarray(earlier[:, :, part])
+            problem, y = self._start(values, initial, before)
+            rounds = robust.solve(
+                self.grid,
+                values,
+                problem,
+                y,
+                loss,
+                iterations,
+                min_change,
+                self.smoothness,
+                self._options,
+                callback,
+            )
+            self._warn(rounds.last, stacklevel + 1)
+            solutions.append(system.values(rounds.problem, rounds.y))
+            movements = _largest(movements, np.array(rounds.movements))
+        y = solutions[0] if len(solutions) == 1 else np.concatenate(solutions, axis=1)
+        x = self._pixels(y, wanted)
+        return x, self._info(movements.tolist(), bool(movements[-1] <= self.tolerance), began)
 
 
 def solve(
@@ -319,6 +498,13 @@ def solve(
     if not return_info:
         return x
     return x, replace(info, seconds=time.perf_counter() - began)
+
+
+def _largest(a: Array, b: Array) -> Array:
+    """The larger of each two entries, the shorter array followed by zeros."""
+    size = max(a.size, b.size)
+    larger: Array = np.maximum(np.pad(a, (0, size - a.size)), np.pad(b, (0, size - b.size)))
+    return larger
 
 
 def _as(values: Array, dtype: np.dtype[Any]) -> Array:

@@ -11,6 +11,7 @@ from bilateral.grid import BilateralGrid
 from bilateral.ops import cpu
 
 Array = NDArray[Any]
+Callback = Callable[[int, float], Any]
 
 
 class System(NamedTuple):
@@ -33,27 +34,50 @@ class System(NamedTuple):
 
 def observe(
     grid: BilateralGrid, target: Array, confidence: Array | None, smoothness: float
-) -> System:
-    """Sum a target and its confidence over the grid's vertices.
+) -> System | None:
+    """Sum a target and its confidence over the grid's vertices; None if nothing is known.
 
     A float32 problem with numbers that float32 cannot serve becomes one of float64, and a float64
     problem with extreme numbers one in other units.
     """
     seen = cpu.splat_target(grid._core, target, confidence)
     checks.confidence_value(confidence, seen.invalid)
-    checks.some_data(seen.known)
-    size = np.maximum(np.abs(seen.low), np.abs(seen.high))
-    if target.dtype == np.float32:
-        if not _moderate(seen, size, smoothness, 1e12) or _stiff(grid, seen, smoothness):
-            wide = None if confidence is None else confidence.astype(np.float64)
-            return observe(grid, target.astype(np.float64), wide, smoothness)
-    elif not _moderate(seen, size, smoothness, 1e100):
-        return _in_other_units(grid, target, confidence, smoothness, size)
+    if seen.known == 0:
+        return None
+    if not _serves(grid, seen, smoothness):
+        if target.dtype == np.float64:
+            return _in_other_units(grid, target, confidence, smoothness, seen)
+        wide = None if confidence is None else confidence.astype(np.float64)
+        return observe(grid, target.astype(np.float64), wide, smoothness)
     return System(seen.weight, seen.weighted, smoothness, _scale(seen))
 
 
-def _moderate(seen: cpu.Observation, size: Array, smoothness: float, limit: float) -> bool:
+def reweigh(
+    grid: BilateralGrid, system: System, target: Array, y: Array, loss: cpu.Loss
+) -> System | None:
+    """The system with confidences from the residuals of its solution `y`, in the same arrays.
+
+    None if the dtype does not serve it.
+    """
+    into = system.weight, system.weighted
+    seen = cpu.splat_target(grid._core, target, cpu.Residuals(loss, y), into)
+    return system if seen.known and _serves(grid, seen, system.smoothness) else None
+
+
+def _serves(grid: BilateralGrid, seen: cpu.Observation, smoothness: float) -> bool:
+    if seen.weight.dtype == np.float64:
+        return _moderate(seen, smoothness, 1e100)
+    return _moderate(seen, smoothness, 1e12) and not _stiff(grid, seen, smoothness)
+
+
+def _size(seen: cpu.Observation) -> Array:
+    size: Array = np.maximum(np.abs(seen.low), np.abs(seen.high))
+    return size
+
+
+def _moderate(seen: cpu.Observation, smoothness: float, limit: float) -> bool:
     # Together these bound the ratios of the numbers that meet in a solve.
+    size = _size(seen)
     numbers = np.array([*size[size > 0], seen.confidence / seen.known, smoothness])
     return bool((numbers < limit).all() and (numbers > 1 / limit).all())
 
@@ -65,14 +89,18 @@ def _stiff(grid: BilateralGrid, seen: cpu.Observation, smoothness: float) -> boo
 
 
 def _scale(seen: cpu.Observation) -> Array:
-    size = np.maximum(np.abs(seen.low), np.abs(seen.high))
-    scale = np.where(seen.high > seen.low, seen.high - seen.low, size)
+    scale = np.where(seen.high > seen.low, seen.high - seen.low, _size(seen))
     return np.where(scale > 0, scale, 1.0)
 
 
 def _in_other_units(
-    grid: BilateralGrid, target: Array, confidence: Array | None, smoothness: float, size: Array
+    grid: BilateralGrid,
+    target: Array,
+    confidence: Array | None,
+    smoothness: float,
+    seen: cpu.Observation,
 ) -> System:
+    size = _size(seen)
     unit = np.where(size > 0, size, 1.0)
     known = np.asarray(np.isfinite(target).all(axis=2))
     largest = 1.0
@@ -87,6 +115,19 @@ def _in_other_units(
     with np.errstate(over="ignore", under="ignore"):
         relative = float(np.clip(np.float64(smoothness) / largest, 1e-30, 1e30))
     return System(seen.weight, seen.weighted, relative, _scale(seen), unit)
+
+
+def values(system: System, y: Array) -> Array:
+    """A solution of the system in the target's own unit."""
+    return y if system.unit is None else y * system.unit
+
+
+def carry(y: Array, old: System, new: System) -> Array:
+    """A solution of one system in the unit and dtype of another; itself if they are the same."""
+    if old.unit is None and new.unit is None:
+        return y.astype(new.weight.dtype, copy=False)
+    carried: Array = values(old, y).astype(np.float64)
+    return carried if new.unit is None else carried / new.unit
 
 
 def start(grid: BilateralGrid, system: System, initial: str) -> Array:
@@ -104,25 +145,60 @@ def start_from(grid: BilateralGrid, system: System, pixels: Array) -> Array:
     return mean
 
 
-def solve(
-    grid: BilateralGrid,
-    system: System,
-    x: Array,
-    preconditioner: str,
-    most_steps: int,
-    tolerance: float,
-    callback: Callable[[int, float], Any] | None,
-) -> tuple[list[float], bool]:
-    """Improve the start `x` in place; return the error after each step, whether it converged."""
-    return cpu.pcg(
-        grid._core,
-        system.weight,
-        system.weighted,
-        x,
-        system.scale,
-        system.smoothness,
-        preconditioner,
-        min(most_steps, np.iinfo(np.int32).max),
-        tolerance,
-        callback,
-    )
+class Options(NamedTuple):
+    """How to solve a system."""
+
+    preconditioner: str
+    initial: str
+    most_steps: int
+    tolerance: float
+    """Where to stop; negative: after exactly `most_steps`."""
+
+
+class Solver:
+    """Solves systems on one grid, one after another, in memory that they share."""
+
+    def __init__(self, grid: BilateralGrid, options: Options) -> None:
+        self._grid = grid
+        self._options = options
+        self._by_dtype: dict[np.dtype[Any], cpu.Solver] = {}
+
+    def solve(self, system: System, x: Array, callback: Callback | None = None) -> cpu.Outcome:
+        """Improve the start `x` in place to the solution."""
+        return self._run(system, x, callback, fill=True, least_steps=2, of_movement=0.0)
+
+    def follow(self, system: System, x: Array, of_movement: float) -> cpu.Outcome:
+        """Improve in place what solved a system much like this one.
+
+        The error left is the tolerance, or `of_movement` of the way that x went.
+        """
+        return self._run(system, x, None, fill=False, least_steps=1, of_movement=of_movement)
+
+    def _run(
+        self,
+        system: System,
+        x: Array,
+        callback: Callback | None,
+        *,
+        fill: bool,
+        least_steps: int,
+        of_movement: float,
+    ) -> cpu.Outcome:
+        options = self._options
+        if x.dtype not in self._by_dtype:
+            core = cpu.solver(self._grid._core, x.dtype, options.preconditioner)
+            self._by_dtype = {x.dtype: core}
+        return cpu.pcg(
+            self._by_dtype[x.dtype],
+            system.weight,
+            system.weighted,
+            x,
+            system.scale,
+            fill=fill,
+            smoothness=system.smoothness,
+            least_steps=least_steps,
+            most_steps=min(options.most_steps, np.iinfo(np.int32).max),
+            tolerance=options.tolerance,
+            of_movement=of_movement,
+            callback=callback,
+        )

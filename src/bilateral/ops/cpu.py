@@ -11,6 +11,8 @@ from bilateral.threads import get_num_threads
 
 Array = NDArray[Any]
 Grid = _core.Grid
+Loss = _core.Loss
+Solver = _core.Solver32 | _core.Solver64
 
 
 def build_grid(
@@ -70,13 +72,34 @@ class Observation(NamedTuple):
     invalid: int | None
 
 
-def splat_target(grid: Grid, target: Array, confidence: Array | None) -> Observation:
-    """Splat an (H, W, K) target with its (H, W) confidence; non-finite values count as 0."""
-    weight = np.empty(grid.n_vertices, target.dtype)
-    weighted = np.empty((grid.n_vertices, target.shape[2]), target.dtype)
-    known, total, low, high, invalid = grid.splat_target(
-        target, confidence, weight, weighted, get_num_threads()
+class Residuals(NamedTuple):
+    """The confidence of an IRLS round: a loss's weight at the distance from a solution."""
+
+    loss: Loss
+    y: Array
+
+
+def splat_target(
+    grid: Grid,
+    target: Array,
+    confidence: Array | Residuals | None,
+    into: tuple[Array, Array] | None = None,
+) -> Observation:
+    """Splat an (H, W, K) target with its confidence; non-finite values count as 0.
+
+    The sums go to the arrays `into`, if given.
+    """
+    weight, weighted = into or (
+        np.empty(grid.n_vertices, target.dtype),
+        np.empty((grid.n_vertices, target.shape[2]), target.dtype),
     )
+    if isinstance(confidence, Residuals):
+        seen = grid.splat_robust(
+            target, confidence.y, confidence.loss, weight, weighted, get_num_threads()
+        )
+    else:
+        seen = grid.splat_target(target, confidence, weight, weighted, get_num_threads())
+    known, total, low, high, invalid = seen
     return Observation(weight, weighted, known, total, np.array(low), np.array(high), invalid)
 
 
@@ -87,28 +110,54 @@ def start(grid: Grid, weight: Array, weighted: Array, initial: str) -> Array:
     return x
 
 
+def solver(grid: Grid, dtype: np.dtype[Any], preconditioner: str) -> Solver:
+    """Memory and whatever else solves on one grid share; not for two threads at once."""
+    kind = _core.Solver32 if dtype == np.float32 else _core.Solver64
+    return kind(grid, preconditioner == "pyramid", get_num_threads())
+
+
+class Outcome(NamedTuple):
+    """How PCG went."""
+
+    residuals: list[float]
+    """The error estimate after each step."""
+    converged: bool
+    """Whether all channels were finished in the end."""
+    moved: float
+    """At most how far x went, RMS over the pixels, relative to the scale."""
+
+
 def pcg(
-    grid: Grid,
+    solver: Solver,
     weight: Array,
     weighted: Array,
     x: Array,
     scale: Array,
+    *,
+    fill: bool,
     smoothness: float,
-    preconditioner: str,
+    least_steps: int,
     most_steps: int,
     tolerance: float,
+    of_movement: float,
     callback: Callable[[int, float], Any] | None,
-) -> tuple[list[float], bool]:
-    """Improve x in place; return the error estimate after each step and whether all converged."""
-    return grid.solve(
-        weight,
-        weighted,
-        x,
-        scale.tolist(),
-        smoothness,
-        preconditioner == "pyramid",
-        most_steps,
-        tolerance,
-        callback,
-        get_num_threads(),
+) -> Outcome:
+    """Improve x in place, until its error is `tolerance` or that part of the way from the start.
+
+    Parts of the grid without data get the pyramid start if `fill`, else they keep x.
+    """
+    return Outcome(
+        *solver.solve(
+            weight,
+            weighted,
+            x,
+            scale.tolist(),
+            fill,
+            smoothness,
+            least_steps,
+            most_steps,
+            tolerance,
+            of_movement,
+            callback,
+        )
     )
