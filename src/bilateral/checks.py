@@ -60,6 +60,14 @@ def not_nan(name: str, value: float) -> float:
     return _number(name, value, "a number or an infinity", infinite=True)
 
 
+def fraction(name: str, value: float) -> float:
+    """A number from 0 to below 1."""
+    number = not_negative(name, value)
+    if number >= 1:
+        raise ValueError(f"{name}: expected a number from 0 to below 1, got {_got(value)}.")
+    return number
+
+
 def _number(name: str, value: float, expected: str, infinite: bool = False) -> float:
     try:
         if isinstance(value, str | bytes):

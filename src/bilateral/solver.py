@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import checks, losses, robust, system
+from bilateral import checks, losses, lowrank, robust, system
 from bilateral.grid import BilateralGrid
 from bilateral.ops import cpu
 from bilateral.system import Callback
@@ -47,6 +47,8 @@ class SolveInfo:
         Size of the linear system.
     seconds : float
         Wall-clock time of the call, the grid included where the call built it.
+    rank : int
+        Number of channels solved: those of the target, or fewer with a `rank_tolerance`.
     """
 
     iterations: int
@@ -54,6 +56,7 @@ class SolveInfo:
     residuals: tuple[float, ...]
     n_vertices: int
     seconds: float
+    rank: int = 1
 
 
 class BilateralSolver:
@@ -132,6 +135,7 @@ class BilateralSolver:
         target: ArrayLike,
         confidence: ArrayLike | None = ...,
         *,
+        rank_tolerance: float | None = ...,
         warm_start: ArrayLike | None = ...,
         callback: Callback | None = ...,
         return_info: Literal[False] = ...,
@@ -143,6 +147,7 @@ class BilateralSolver:
         target: ArrayLike,
         confidence: ArrayLike | None = ...,
         *,
+        rank_tolerance: float | None = ...,
         warm_start: ArrayLike | None = ...,
         callback: Callback | None = ...,
         return_info: Literal[True],
@@ -153,6 +158,7 @@ class BilateralSolver:
         target: ArrayLike,
         confidence: ArrayLike | None = None,
         *,
+        rank_tolerance: float | None = None,
         warm_start: ArrayLike | None = None,
         callback: Callback | None = None,
         return_info: bool = False,
@@ -166,6 +172,10 @@ class BilateralSolver:
             What to smooth. A pixel with a value that is not finite counts as unknown.
         confidence : (H, W) array, optional
             How much to trust each pixel, 0 for unknown; 1 everywhere if left out.
+        rank_tolerance : float, optional
+            For many channels in one unit, such as class probabilities: solve for as few
+            combinations of them as hold all but this part of the target's variance, and expand
+            (supplement, section 4). 0.01 is the paper's choice. None: solve for every channel.
         warm_start : array like target, optional
             An earlier solution to start from.
         callback : function of (step, residual), optional
@@ -184,13 +194,16 @@ class BilateralSolver:
         info : SolveInfo
             Only with ``return_info=True``.
         """
-        x, info = self._solve(target, confidence, warm_start, callback, dtype, stacklevel=3)
+        x, info = self._solve(
+            target, confidence, rank_tolerance, warm_start, callback, dtype, stacklevel=3
+        )
         return (x, info) if return_info else x
 
     def _solve(
         self,
         target: ArrayLike,
         confidence: ArrayLike | None,
+        rank_tolerance: float | None,
         warm_start: ArrayLike | None,
         callback: Callback | None,
         dtype: DTypeLike | None,
@@ -198,16 +211,23 @@ class BilateralSolver:
     ) -> tuple[Array, SolveInfo]:
         began = time.perf_counter()
         wanted, weights = self._check(target, confidence, dtype)
+        if rank_tolerance is not None:
+            checks.fraction("rank_tolerance", rank_tolerance)
         earlier = None if warm_start is None else checks.warm_start(warm_start, wanted)
         checks.callback(callback)
-        problem, y = self._start(wanted.values, weights, earlier)
-        outcome = system.Solver(self.grid, self._options).solve(problem, y, callback)
+        problem = self._observe(wanted.values, weights)
+        few = None if rank_tolerance is None else lowrank.reduce(problem, rank_tolerance)
+        y = self._start(problem, earlier, few)
+        solver = system.Solver(self.grid, self._options)
+        outcome = solver.solve(problem if few is None else few.system, y, callback)
         self._warn(outcome, stacklevel + 1)
         residuals, converged = outcome.residuals, outcome.converged
         if self._fixed_steps or self.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= self.tolerance
+        rank = y.shape[1]
+        y = y if few is None else few.expand(y)
         x = self._pixels(system.values(problem, y), wanted)
-        return x, self._info(residuals, converged, began)
+        return x, self._info(residuals, converged, began, rank)
 
     def _check(
         self, target: ArrayLike, confidence: ArrayLike | None, dtype: DTypeLike | None
@@ -218,13 +238,16 @@ class BilateralSolver:
             wanted = wanted._replace(values=wanted.values.astype(weights.dtype, copy=False))
         return wanted, weights
 
+    def _observe(self, values: Array, weights: Array | None) -> system.System:
+        return checks.some_data(system.observe(self.grid, values, weights, self.smoothness))
+
     def _start(
-        self, values: Array, weights: Array | None, earlier: Array | None
-    ) -> tuple[system.System, Array]:
-        problem = checks.some_data(system.observe(self.grid, values, weights, self.smoothness))
+        self, problem: system.System, earlier: Array | None, few: lowrank.Reduced | None = None
+    ) -> Array:
         if earlier is None:
-            return problem, system.start(self.grid, problem, self.initial)
-        return problem, system.start_from(self.grid, problem, earlier)
+            return system.start(self.grid, problem if few is None else few.system, self.initial)
+        y = system.start_from(self.grid, problem, earlier)
+        return y if few is None else few.project(y)
 
     @property
     def _options(self) -> system.Options:
@@ -235,9 +258,12 @@ class BilateralSolver:
         pixels = cpu.slice_(self.grid._core, y, self.grid.shape)
         return _as(pixels.reshape(wanted.shape), wanted.dtype)
 
-    def _info(self, residuals: Sequence[float], converged: bool, began: float) -> SolveInfo:
+    def _info(
+        self, residuals: Sequence[float], converged: bool, began: float, rank: int
+    ) -> SolveInfo:
+        steps, vertices = tuple(residuals), self.grid.n_vertices
         seconds = time.perf_counter() - began
-        return SolveInfo(len(residuals), converged, tuple(residuals), self.grid.n_vertices, seconds)
+        return SolveInfo(len(steps), converged, steps, vertices, seconds, rank)
 
     def _warn(self, outcome: cpu.Outcome, stacklevel: int) -> None:
         steps = len(outcome.residuals)
@@ -397,12 +423,12 @@ class BilateralSolver:
         for part in parts:
             values = np.ascontiguousarray(wanted.values[:, :, part])
             before = None if earlier is None else np.ascontiguousarray(earlier[:, :, part])
-            problem, y = self._start(values, initial, before)
+            problem = self._observe(values, initial)
             rounds = robust.solve(
                 self.grid,
                 values,
                 problem,
-                y,
+                self._start(problem, before),
                 loss,
                 iterations,
                 min_change,
@@ -415,7 +441,8 @@ class BilateralSolver:
             movements = _largest(movements, np.array(rounds.movements))
         y = solutions[0] if len(solutions) == 1 else np.concatenate(solutions, axis=1)
         x = self._pixels(y, wanted)
-        return x, self._info(movements.tolist(), bool(movements[-1] <= self.tolerance), began)
+        converged = bool(movements[-1] <= self.tolerance)
+        return x, self._info(movements.tolist(), converged, began, channels)
 
 
 def solve(
@@ -433,6 +460,7 @@ def solve(
     preconditioner: str = "pyramid",
     initial: str = "pyramid",
     method: str | None = None,
+    rank_tolerance: float | None = None,
     warm_start: ArrayLike | None = None,
     callback: Callback | None = None,
     return_info: bool = False,
@@ -460,7 +488,7 @@ def solve(
         As for `BilateralGrid`.
     tolerance, max_iterations, preconditioner, initial, method
         As for `BilateralSolver`.
-    warm_start, callback, return_info, dtype
+    rank_tolerance, warm_start, callback, return_info, dtype
         As for `BilateralSolver.solve`.
 
     Returns
@@ -494,7 +522,9 @@ def solve(
         initial=initial,
         method=method,
     )
-    x, info = solver._solve(target, confidence, warm_start, callback, dtype, stacklevel=3)
+    x, info = solver._solve(
+        target, confidence, rank_tolerance, warm_start, callback, dtype, stacklevel=3
+    )
     if not return_info:
         return x
     return x, replace(info, seconds=time.perf_counter() - began)

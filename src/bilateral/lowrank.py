@@ -1,0 +1,77 @@
+"""Many channels through few (supplement, section "Multiple Output Channels").
+
+All channels share the matrix, so if the right-hand sides are B = C R with few columns in C, then
+A^-1 B = (A^-1 C) R. Class probabilities are nearly of such a form: most classes are absent.
+
+The paper factors B by a pivoted QR. Here the factors come from the channels' covariance:
+
+- A constant is its own solution, so each channel's mean is taken out first and costs nothing.
+- Rows are scaled such that a vertex counts by its confidence, as its pixels would together, and
+  not by the square of it.
+- The covariance's eigenvectors leave the least error for a given rank. A QR's columns do not, and
+  it takes longer than all the channels' solves: the matrix of channels is small, B is not.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral.system import System
+
+Array = NDArray[Any]
+
+
+class Reduced(NamedTuple):
+    """A system with fewer channels, and how to get the others back."""
+
+    system: System
+    mean: Array
+    """Per channel."""
+    basis: Array
+    """Orthonormal rows, one per channel of the reduced system."""
+
+    def project(self, y: Array) -> Array:
+        """The reduced channels of all channels."""
+        return np.ascontiguousarray((y - self.mean) @ self.basis.T)
+
+    def expand(self, y: Array) -> Array:
+        """All channels of the reduced ones."""
+        channels: Array = y @ self.basis
+        channels += self.mean
+        return channels
+
+
+def reduce(system: System, tolerance: float) -> Reduced | None:
+    """Leave out what makes less than `tolerance` of the target's variance; None if nothing does.
+
+    The variance is summed over the channels and, by confidence, over the pixels, so the channels
+    should be in one unit.
+    """
+    weight, weighted = system.weight, system.weighted
+    dtype = weight.dtype
+    mean = weighted.sum(axis=0, dtype=np.float64) / weight.sum(dtype=np.float64)
+    centred: Array = weighted - weight[:, np.newaxis] * mean.astype(dtype)
+    root = np.sqrt(weight, where=weight > 0, out=np.ones_like(weight))
+    scaled = (centred / root[:, np.newaxis]).astype(np.float64, copy=False)
+    mass, vectors = np.linalg.eigh(scaled.T @ scaled)
+    # What is left out by keeping all but the first, the first two, ... (eigh sorts upwards).
+    left_out = np.cumsum(np.maximum(mass, 0.0))
+    dropped = int(np.searchsorted(left_out, tolerance * left_out[-1], side="right"))
+    rank = max(mass.size - dropped, 1)
+    if not _pays(mass.size, rank):
+        return None
+    basis = vectors[:, : -rank - 1 : -1].T.astype(dtype)
+    # Errors count relative to the widest of the channels that a reduced one takes part in.
+    scale = np.full(rank, system.scale.max())
+    few = np.ascontiguousarray(centred @ basis.T)
+    reduced = System(weight, few, system.smoothness, scale)
+    return Reduced(reduced, mean.astype(dtype), basis)
+
+
+def _pays(channels: int, rank: int) -> bool:
+    """Whether solving fewer channels makes up for finding and expanding them.
+
+    Both cost about as much as solving one channel (docs/performance.md).
+    """
+    return rank + 1 < channels
