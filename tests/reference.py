@@ -210,10 +210,12 @@ def has_data(grid: Grid, Sc: Array) -> Mask:
     return np.isin(component, component[Sc > 0])
 
 
-def direct_solve(grid: Grid, A: sparse.csr_array, b: Array, Sc: Array) -> Array:
-    """A^-1 b (Eq. 7) where there is data, the pyramid start elsewhere."""
+def direct_solve(
+    grid: Grid, A: sparse.csr_array, b: Array, Sc: Array, elsewhere: Array | None = None
+) -> Array:
+    """A^-1 b (Eq. 7) where there is data; `elsewhere`, or the pyramid start, in other parts."""
     active = has_data(grid, Sc)
-    y = pyramid_start(grid, b, Sc)
+    y = pyramid_start(grid, b, Sc) if elsewhere is None else elsewhere.copy()
     y[active] = splu(A[active][:, active].tocsc()).solve(b[active])
     return y
 
@@ -277,3 +279,52 @@ def solve_paper(
     M = {"pyramid": pyramid_preconditioner(grid, A), "jacobi": jacobi(A)}[preconditioner]
     y = pcg(A, b, start, M, steps, has_data(grid, Sc))
     return np.asarray(grid.S.T @ y).reshape(target.shape)
+
+
+def distance(grid: Grid, y: Array, target: Image) -> Array:
+    """Each pixel's distance from the target over all channels, 0 where the target is not finite."""
+    t = target.astype(np.float64).reshape(grid.S.shape[1], -1)
+    seen = np.isfinite(t).all(axis=1, keepdims=True)
+    e = np.where(seen, grid.S.T @ y - np.where(seen, t, 0.0), 0.0)
+    return np.asarray(np.linalg.norm(e, axis=1))
+
+
+def solve_robust(
+    reference: Image,
+    target: Image,
+    confidence: Image | None,
+    weight: Callable[[Array], Array],
+    rounds: int,
+    *,
+    smoothness: float = 4.0,
+    **grid_options: Any,
+) -> Array:
+    """Supplement, Algorithm 3, with exact solves; parts that lose all weight keep their values."""
+    grid = image_grid(reference, **grid_options)
+    y = direct_solve(grid, *system(grid, target, confidence, smoothness))
+    for _ in range(rounds - 1):
+        c = weight(distance(grid, y, target))
+        y = direct_solve(grid, *system(grid, target, c, smoothness), elsewhere=y)
+    return np.asarray(grid.S.T @ y).reshape(target.shape)
+
+
+def robust_objective(
+    reference: Image,
+    target: Image,
+    x: Image,
+    rho: Callable[[Array], Array],
+    *,
+    smoothness: float = 4.0,
+    **grid_options: Any,
+) -> float:
+    """The supplement's robust loss of a solution, every pair of pixels counted once.
+
+    Then its stationary points are the fixed points of Algorithm 3 with rho'(e) / e as the weight.
+    """
+    grid = image_grid(reference, **grid_options)
+    y = grid.S @ x.astype(np.float64).reshape(grid.S.shape[1], -1) / grid.S.sum(axis=1)[:, None]
+    known = np.isfinite(target.reshape(grid.S.shape[1], -1)).all(axis=1)
+    pairs = sparse.triu(sparse.diags_array(grid.n) @ grid.B @ sparse.diags_array(grid.n), k=1)
+    i, j = pairs.nonzero()
+    smooth = pairs.tocsr()[i, j] @ np.sum((y[i] - y[j]) ** 2, axis=1) if i.size else 0.0
+    return float(smoothness / 2 * smooth + rho(distance(grid, y, target)[known]).sum())

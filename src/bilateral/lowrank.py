@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bilateral.system import System
+from bilateral.system import System, values
 
 Array = NDArray[Any]
 
@@ -30,15 +30,18 @@ class Reduced(NamedTuple):
     """Per channel."""
     basis: Array
     """Orthonormal rows, one per channel of the reduced system."""
+    unit: Array | None
+    """What 1 means in the full system, per channel, relative to the largest; None: the same."""
 
     def project(self, y: Array) -> Array:
-        """The reduced channels of all channels."""
-        return np.ascontiguousarray((y - self.mean) @ self.basis.T)
+        """The reduced system's channels of the full one's."""
+        common = y if self.unit is None else y * self.unit
+        return np.ascontiguousarray((common - self.mean) @ self.basis.T)
 
     def expand(self, y: Array) -> Array:
-        """All channels of the reduced ones."""
-        channels: Array = y @ self.basis
-        channels += self.mean
+        """All channels of a solution of the reduced system, in the target's own unit."""
+        channels: Array = values(self.system, y) @ self.basis
+        channels += values(self.system, self.mean)
         return channels
 
 
@@ -48,8 +51,12 @@ def reduce(system: System, tolerance: float) -> Reduced | None:
     The variance is summed over the channels and, by confidence, over the pixels, so the channels
     should be in one unit.
     """
-    weight, weighted = system.weight, system.weighted
+    weight, weighted, scale, unit = system.weight, system.weighted, system.scale, None
     dtype = weight.dtype
+    largest = None if system.unit is None else system.unit.max(keepdims=True)
+    if system.unit is not None:
+        unit = system.unit / largest
+        weighted, scale = weighted * unit, scale * unit
     mean = weighted.sum(axis=0, dtype=np.float64) / weight.sum(dtype=np.float64)
     centred: Array = weighted - weight[:, np.newaxis] * mean.astype(dtype)
     root = np.sqrt(weight, where=weight > 0, out=np.ones_like(weight))
@@ -62,11 +69,10 @@ def reduce(system: System, tolerance: float) -> Reduced | None:
     if not _pays(mass.size, rank):
         return None
     basis = vectors[:, : -rank - 1 : -1].T.astype(dtype)
-    # Errors count relative to the widest of the channels that a reduced one takes part in.
-    scale = np.full(rank, system.scale.max())
     few = np.ascontiguousarray(centred @ basis.T)
-    reduced = System(weight, few, system.smoothness, scale)
-    return Reduced(reduced, mean.astype(dtype), basis)
+    # Errors count relative to the widest of the channels that a reduced one takes part in.
+    reduced = System(weight, few, system.smoothness, np.full(rank, scale.max()), largest)
+    return Reduced(reduced, mean.astype(dtype), basis, unit)
 
 
 def _pays(channels: int, rank: int) -> bool:

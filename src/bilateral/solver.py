@@ -224,10 +224,9 @@ class BilateralSolver:
         residuals, converged = outcome.residuals, outcome.converged
         if self._fixed_steps or self.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= self.tolerance
-        rank = y.shape[1]
-        y = y if few is None else few.expand(y)
-        x = self._pixels(system.values(problem, y), wanted)
-        return x, self._info(residuals, converged, began, rank)
+        vertices = system.values(problem, y) if few is None else few.expand(y)
+        x = self._pixels(vertices, wanted)
+        return x, self._info(residuals, converged, began, rank=y.shape[1])
 
     def _check(
         self, target: ArrayLike, confidence: ArrayLike | None, dtype: DTypeLike | None
