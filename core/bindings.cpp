@@ -122,12 +122,6 @@ void py_blur(const PyGrid& self, const Input<T>& vertices, const Output<T>& out,
   blur(self.grid(), vertices.data(), channels, out.data(), threads);
 }
 
-nb::tuple as_tuple(const Observed& seen) {
-  nb::object invalid = nb::none();
-  if (seen.invalid != Observed::none) invalid = nb::int_(seen.invalid);
-  return nb::make_tuple(seen.known, seen.confidence, seen.low, seen.high, invalid);
-}
-
 template <class T>
 nb::tuple py_splat_target(const PyGrid& self, const Input<T>& target,
                           const std::optional<Input<T>>& confidence, const Output<T>& weight,
@@ -140,29 +134,30 @@ nb::tuple py_splat_target(const PyGrid& self, const Input<T>& target,
   Observed seen;
   {
     const nb::gil_scoped_release release;
-    seen = splat_target(grid, target.data(),
-                        GivenConfidence<T>(confidence ? confidence->data() : nullptr), channels,
+    seen = splat_target(grid, target.data(), confidence ? confidence->data() : nullptr, channels,
                         weight.data(), weighted.data(), threads);
   }
-  return as_tuple(seen);
+  nb::object invalid = nb::none();
+  if (seen.invalid != Observed::none) invalid = nb::int_(seen.invalid);
+  return nb::make_tuple(seen.known, seen.confidence, seen.low, seen.high, invalid);
 }
 
 template <class T>
-nb::tuple py_splat_robust(const PyGrid& self, const Input<T>& target, const Input<T>& y, Loss loss,
-                          const Output<T>& weight, const Output<T>& weighted, int threads) {
-  const Grid& grid = self.grid();
-  const std::size_t channels = channels_over(target, grid.pixels());
-  require(weight.size() == grid.vertices && weighted.size() == grid.vertices * channels &&
+Samples<T>* make_samples(const PyGrid& grid, const Input<T>& target, int threads) {
+  const std::size_t channels = channels_over(target, grid.grid().pixels());
+  const nb::gil_scoped_release release;
+  return new Samples<T>(grid.grid(), target.data(), channels, threads);
+}
+
+template <class T>
+double py_splat_robust(const Samples<T>& self, const Loss& loss, const Input<T>& y,
+                       const Output<T>& weight, const Output<T>& weighted, int threads) {
+  const std::size_t vertices = self.grid().vertices, channels = self.channels();
+  require(weight.size() == vertices && weighted.size() == vertices * channels &&
               y.size() == weighted.size(),
           "arrays do not match the grid");
-  Observed seen;
-  {
-    const nb::gil_scoped_release release;
-    seen = splat_target(grid, target.data(),
-                        RobustConfidence<T>(loss, target.data(), y.data(), channels), channels,
-                        weight.data(), weighted.data(), threads);
-  }
-  return as_tuple(seen);
+  const nb::gil_scoped_release release;
+  return splat_robust(self, loss, y.data(), weight.data(), weighted.data(), threads);
 }
 
 template <class T>
@@ -257,8 +252,6 @@ void define_for(nb::class_<PyGrid>& grid) {
       .def("splat_target", &py_splat_target<T>, "target"_a.noconvert(),
            "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "threads"_a)
-      .def("splat_robust", &py_splat_robust<T>, "target"_a.noconvert(), "y"_a.noconvert(), "loss"_a,
-           "weight"_a.noconvert(), "weighted"_a.noconvert(), "threads"_a)
       .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
            "x"_a.noconvert(), "threads"_a);
 }
@@ -271,6 +264,17 @@ void define_solver(nb::module_& m, const char* name) {
       .def("solve", &PySolver<T>::solve, "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "x"_a.noconvert(), "scale"_a, "fill"_a, "smoothness"_a, "least_steps"_a, "most_steps"_a,
            "tolerance"_a, "of_movement"_a, "callback"_a.none());
+}
+
+template <class T>
+void define_samples(nb::module_& m, const char* name) {
+  nb::class_<Samples<T>>(m, name)
+      .def(nb::new_(&make_samples<T>), "grid"_a, "target"_a.noconvert(), "threads"_a,
+           nb::keep_alive<0, 1>())
+      .def_prop_ro("known", &Samples<T>::known)
+      .def_prop_ro("size", &Samples<T>::size)
+      .def("splat", &py_splat_robust<T>, "loss"_a, "y"_a.noconvert(), "weight"_a.noconvert(),
+           "weighted"_a.noconvert(), "threads"_a);
 }
 
 void define_loss(nb::module_& m) {
@@ -308,6 +312,8 @@ NB_MODULE(_core, m) {
   define_for<float>(grid);
   define_for<double>(grid);
   define_loss(m);
+  define_samples<float>(m, "Samples32");
+  define_samples<double>(m, "Samples64");
   define_solver<float>(m, "Solver32");
   define_solver<double>(m, "Solver64");
   define_build<std::uint8_t>(m);

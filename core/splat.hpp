@@ -66,26 +66,6 @@ struct Observed {
   std::vector<double> low, high;  // per channel, over the pixels with data
 };
 
-// Pixels that the splat of a target takes at a time, at most.
-inline constexpr std::size_t longest_run = 256;
-
-// Confidences as they were given; null: 1 everywhere.
-template <class T>
-class GivenConfidence {
- public:
-  explicit GivenConfidence(const T* confidence) : confidence_(confidence) {}
-
-  // Those of `run` pixels from pixel p on; their vertices are index[p], ..., counted from `first`.
-  template <class Index>
-  const T* of(std::size_t p, std::size_t, const Index*, std::size_t) {
-    return confidence_ ? confidence_ + p : ones_.data();
-  }
-
- private:
-  const T* confidence_;
-  std::vector<T> ones_ = std::vector<T>(longest_run, T{1});
-};
-
 namespace detail {
 
 template <class T>
@@ -160,10 +140,10 @@ void add_runs(const T* pairs, std::size_t run, const Index* index, std::size_t w
 }
 
 // Sums of one row of tiles: confidence and confidence * target.
-template <class T, class Index, class Confidence>
+template <class T, class Index>
 class RowSplat {
  public:
-  RowSplat(const Grid& grid, const Index* index, const T* target, const Confidence& confidence,
+  RowSplat(const Grid& grid, const Index* index, const T* target, const T* confidence,
            std::size_t channels)
       : grid_(grid), index_(index), target_(target), confidence_(confidence), channels_(channels) {}
 
@@ -180,12 +160,8 @@ class RowSplat {
     std::size_t y = grid_.row_pixel[row];
     const std::size_t bottom = grid_.row_pixel[row + 1];
     if (channels_ == 1)
-      for (; y + interleaved <= bottom; y += interleaved) add_rows(y * grid_.width, first, count);
-    for (std::size_t p = y * grid_.width; p < bottom * grid_.width; p += longest_run) {
-      const std::size_t run = std::min(longest_run, bottom * grid_.width - p);
-      const T* confidence = confidence_.of(p, run, index_, first);
-      for (std::size_t i = 0; i < run; ++i) add(p + i, confidence[i]);
-    }
+      for (; y + interleaved <= bottom; y += interleaved) add_rows(y * grid_.width, count);
+    for (std::size_t p = y * grid_.width; p < bottom * grid_.width; ++p) add(p);
     for (std::size_t v = 0; v < count; ++v) {
       double* sums = &sums_[v * stride];
       for (std::size_t set = 1; set < sets; ++set)
@@ -198,16 +174,17 @@ class RowSplat {
   }
 
  private:
-  void add_rows(std::size_t begin, std::size_t first, std::size_t count) {
+  static constexpr std::size_t longest_run = 256;
+
+  void add_rows(std::size_t begin, std::size_t count) {
     T low = static_cast<T>(seen.low[0]), high = static_cast<T>(seen.high[0]);
     for (std::size_t x = 0; x < grid_.width; x += longest_run) {
       const std::size_t run = std::min(longest_run, grid_.width - x);
       for (std::size_t lane = 0; lane < interleaved; ++lane) {
         const std::size_t p = begin + lane * grid_.width + x;
-        const T* confidence = confidence_.of(p, run, index_, first);
-        if (!weigh(target_ + p, confidence, run, pairs_.data() + 2 * lane * run, low, high,
-                   seen.known))
-          find_invalid(p, run, confidence);
+        if (!weigh(target_ + p, confidence_ ? confidence_ + p : ones_.data(), run,
+                   pairs_.data() + 2 * lane * run, low, high, seen.known))
+          find_invalid(p, p + run);
       }
       add_runs(pairs_.data(), run, index_ + begin + x, grid_.width, sums_.data(), count);
     }
@@ -215,7 +192,8 @@ class RowSplat {
     seen.high[0] = static_cast<double>(high);
   }
 
-  void add(std::size_t p, T c) {
+  void add(std::size_t p) {
+    const T c = confidence_ ? confidence_[p] : T{1};
     if (!usable(c)) seen.invalid = std::min(seen.invalid, p);
     const T* t = target_ + p * channels_;
     bool data = c > T{0};
@@ -233,33 +211,35 @@ class RowSplat {
     }
   }
 
-  void find_invalid(std::size_t p, std::size_t run, const T* confidence) {
-    for (std::size_t i = 0; i < run; ++i)
-      if (!usable(confidence[i])) seen.invalid = std::min(seen.invalid, p + i);
+  void find_invalid(std::size_t begin, std::size_t end) {
+    for (std::size_t p = begin; p < end; ++p)
+      if (!usable(confidence_[p])) seen.invalid = std::min(seen.invalid, p);
   }
 
   const Grid& grid_;
   const Index* index_;
   const T* target_;
-  Confidence confidence_;
+  const T* confidence_;
   std::size_t channels_;
   std::vector<double> sums_;
   std::vector<T> pairs_ = std::vector<T>(2 * interleaved * longest_run);
+  std::vector<T> ones_ = std::vector<T>(longest_run, T{1});
 };
 
 }  // namespace detail
 
 // weight = S c and weighted = S (c * t). A pixel with a non-finite target counts as confidence 0.
-template <class T, class Confidence>
-Observed splat_target(const Grid& grid, const T* target, const Confidence& confidence,
-                      std::size_t channels, T* weight, T* weighted, int threads) {
+// `confidence` may be null: 1 everywhere.
+template <class T>
+Observed splat_target(const Grid& grid, const T* target, const T* confidence, std::size_t channels,
+                      T* weight, T* weighted, int threads) {
   std::vector<Observed> seen(grid.rows());
   const int team = team_size(threads, grid.pixels(), 65536);
   std::visit(
       [&]<class Index>(const Buffer<Index>& index) {
-        using Rows = detail::RowSplat<T, Index, Confidence>;
-        std::vector<Rows> workers(static_cast<std::size_t>(team),
-                                  Rows(grid, index.data(), target, confidence, channels));
+        std::vector<detail::RowSplat<T, Index>> workers(
+            static_cast<std::size_t>(team),
+            detail::RowSplat<T, Index>(grid, index.data(), target, confidence, channels));
         parallel_for(team, grid.rows(), [&](std::size_t r, std::size_t rank) {
           workers[rank].run(r, weight, weighted);
           seen[r] = workers[rank].seen;

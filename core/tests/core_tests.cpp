@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "build.hpp"
 #include "grid.hpp"
 #include "pyramid.hpp"
+#include "robust.hpp"
 #include "splat.hpp"
 #include "system.hpp"
 
@@ -176,8 +178,8 @@ std::vector<T> solve(const Grid& grid, const std::vector<T>& target,
   Buffer<T> n(grid.vertices, T{1});
   bistochastize(grid, n, sizeof(T) == 4 ? 2e-6 : 1e-12, threads);
   std::vector<T> weight(grid.vertices), b(grid.vertices * channels), x(b.size());
-  const Observed seen = splat_target(grid, target.data(), GivenConfidence(confidence.data()),
-                                     channels, weight.data(), b.data(), threads);
+  const Observed seen = splat_target(grid, target.data(), confidence.data(), channels,
+                                     weight.data(), b.data(), threads);
   CHECK(seen.invalid == Observed::none);
   pyramid_start(grid, weight.data(), b.data(), channels, x.data(), threads);
   PcgOptions options;
@@ -229,6 +231,55 @@ void test_bistochastize(Random& random) {
   CHECK(right);
 }
 
+// The splat with robust weights against a sum over all pixels, one after another.
+template <class T>
+void test_splat_robust(Random& random) {
+  std::uniform_real_distribution<T> uniform(0, 1);
+  const Loss losses[] = {{Loss::Shape::power, 2, 3, -2},     {Loss::Shape::power, 2, 3, -1},
+                         {Loss::Shape::power, 2, 3, -0.5},   {Loss::Shape::power, 2, 3, 0},
+                         {Loss::Shape::power, 2, 3, -3.5},   {Loss::Shape::huber, 2, 3, 0},
+                         {Loss::Shape::exponential, 2, 3, 0}};
+  const auto weight_of = [](const Loss& loss, double square) {
+    const double z = loss.rate * square;
+    if (loss.shape == Loss::Shape::huber) return loss.gain * (z > 1 ? 1 / std::sqrt(z) : 1);
+    if (loss.shape == Loss::Shape::exponential) return loss.gain * std::exp(-z);
+    return loss.gain * std::pow(1 + z, loss.exponent);
+  };
+  for (const std::size_t channels : {1, 3}) {
+    const Image image(random, 61, 83, 1, 50);
+    const Grid grid = make_grid(image, 16, 8, 2);
+    std::vector<T> target(grid.pixels() * channels), y(grid.vertices * channels);
+    for (T& t : target)
+      t = below(random, 9) == 0 ? std::numeric_limits<T>::infinity() : uniform(random);
+    for (T& v : y) v = uniform(random);
+    std::vector<T> at(target.size());
+    slice(grid, y.data(), channels, at.data(), 1);
+    for (const Loss& loss : losses) {
+      std::vector<double> c(grid.pixels()), ct(target.size()), sums(grid.vertices),
+          weighted(y.size());
+      for (std::size_t p = 0; p < c.size(); ++p) {
+        double square = 0;
+        for (std::size_t i = p * channels; i < (p + 1) * channels; ++i)
+          square += std::pow(static_cast<double>(at[i]) - static_cast<double>(target[i]), 2);
+        c[p] = std::isfinite(square) ? weight_of(loss, square) : 0;
+        for (std::size_t i = p * channels; i < (p + 1) * channels; ++i)
+          ct[i] = c[p] > 0 ? c[p] * static_cast<double>(target[i]) : 0;
+      }
+      splat(grid, c.data(), 1, sums.data(), 1);
+      splat(grid, ct.data(), channels, weighted.data(), 1);
+      std::vector<T> w(sums.size()), wt(weighted.size());
+      const Samples<T> samples(grid, target.data(), channels, 2);
+      const double total = splat_robust(samples, loss, y.data(), w.data(), wt.data(), 2);
+      const auto near = [](double a, T b) {
+        return std::abs(a - static_cast<double>(b)) <= 1e-5 * (1 + std::abs(a));
+      };
+      CHECK(std::equal(sums.begin(), sums.end(), w.begin(), near));
+      CHECK(std::equal(weighted.begin(), weighted.end(), wt.begin(), near));
+      CHECK(std::abs(total - std::accumulate(c.begin(), c.end(), 0.0)) <= 1e-5 * total);
+    }
+  }
+}
+
 void test_invalid_confidence(Random& random) {
   const Image image(random, 21, 35, 1, 30);
   const Grid grid = make_grid(image, 8, 8, 2);
@@ -238,8 +289,8 @@ void test_invalid_confidence(Random& random) {
        {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     std::vector<float> confidence(grid.pixels(), 1.0f);
     confidence[500] = confidence[600] = bad;
-    const Observed seen = splat_target(grid, target.data(), GivenConfidence(confidence.data()), 1,
-                                       weight.data(), b.data(), 2);
+    const Observed seen =
+        splat_target(grid, target.data(), confidence.data(), 1, weight.data(), b.data(), 2);
     CHECK(seen.invalid == 500);
   }
 }
@@ -255,6 +306,8 @@ int main() {
   test_solve<double>(random);
   test_bistochastize<float>(random);
   test_bistochastize<double>(random);
+  test_splat_robust<float>(random);
+  test_splat_robust<double>(random);
   test_invalid_confidence(random);
   std::printf("%d passed, %d failed\n", checks - failures, failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -22,15 +22,6 @@ class Grid:
         weighted: NDArray[Any],
         threads: int,
     ) -> tuple[int, float, list[float], list[float], int | None]: ...
-    def splat_robust(
-        self,
-        target: NDArray[Any],
-        y: NDArray[Any],
-        loss: Loss,
-        weight: NDArray[Any],
-        weighted: NDArray[Any],
-        threads: int,
-    ) -> tuple[int, float, list[float], list[float], int | None]: ...
     def start(
         self,
         weight: NDArray[Any],
@@ -47,6 +38,24 @@ class Loss:
     def exponential(gain: float, rate: float) -> Loss: ...
     @staticmethod
     def huber(gain: float, rate: float) -> Loss: ...
+
+class _Samples:
+    def __init__(self, grid: Grid, target: NDArray[Any], threads: int) -> None: ...
+    @property
+    def known(self) -> int: ...
+    @property
+    def size(self) -> list[float]: ...
+    def splat(
+        self,
+        loss: Loss,
+        y: NDArray[Any],
+        weight: NDArray[Any],
+        weighted: NDArray[Any],
+        threads: int,
+    ) -> float: ...
+
+class Samples32(_Samples): ...
+class Samples64(_Samples): ...
 
 class _Solver:
     def __init__(self, grid: Grid, pyramid: bool, threads: int) -> None: ...

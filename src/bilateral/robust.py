@@ -67,13 +67,16 @@ def solve(
     movements = [outcome.moved]
     of_movement = _OF_MOVEMENT if options.tolerance > 0 else 0.0
     kernel = _kernel(loss)
+    samples: cpu.Samples | None = None
     while not (callback is not None and callback(len(movements), movements[-1])):
         if len(movements) >= rounds or (len(movements) > 1 and movements[-1] <= min_change):
             break
-        target = target.astype(y.dtype, copy=False)
         same = None
         if kernel is not None and problem.unit is None:
-            same = system.reweigh(grid, problem, target, y, kernel)
+            if samples is None or target.dtype != y.dtype:
+                target = target.astype(y.dtype, copy=False)
+                samples = cpu.samples(grid._core, target)
+            same = system.reweigh(grid, problem, samples, y, kernel)
         again = same or _reweigh_pixels(grid, problem, target, y, loss, smoothness)
         if again is None:  # every weight is 0: no pixel pulls any more
             break

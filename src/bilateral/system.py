@@ -44,7 +44,8 @@ def observe(
     checks.confidence_value(confidence, seen.invalid)
     if seen.known == 0:
         return None
-    if not _serves(grid, seen, smoothness):
+    dtype = seen.weight.dtype
+    if not _serves(grid, dtype, _size(seen), seen.known, seen.confidence, smoothness):
         if target.dtype == np.float64:
             return _in_other_units(grid, target, confidence, smoothness, seen)
         wide = None if confidence is None else confidence.astype(np.float64)
@@ -53,39 +54,41 @@ def observe(
 
 
 def reweigh(
-    grid: BilateralGrid, system: System, target: Array, y: Array, loss: cpu.Loss
+    grid: BilateralGrid, system: System, samples: cpu.Samples, y: Array, loss: cpu.Loss
 ) -> System | None:
     """The system with confidences from the residuals of its solution `y`, in the same arrays.
 
     None if the dtype does not serve it.
     """
-    into = system.weight, system.weighted
-    seen = cpu.splat_target(grid._core, target, cpu.Residuals(loss, y), into)
-    return system if seen.known and _serves(grid, seen, system.smoothness) else None
+    total = cpu.splat_robust(samples, loss, y, system.weight, system.weighted)
+    size = np.array(samples.size)
+    serves = _serves(grid, y.dtype, size, samples.known, total, system.smoothness)
+    return system if serves else None
 
 
-def _serves(grid: BilateralGrid, seen: cpu.Observation, smoothness: float) -> bool:
-    if seen.weight.dtype == np.float64:
-        return _moderate(seen, smoothness, 1e100)
-    return _moderate(seen, smoothness, 1e12) and not _stiff(grid, seen, smoothness)
+def _serves(
+    grid: BilateralGrid,
+    dtype: np.dtype[Any],
+    size: Array,
+    known: int,
+    confidence: float,
+    smoothness: float,
+) -> bool:
+    """Whether numbers of these magnitudes are safe: of values, of confidences, and smoothness."""
+    limit = 1e100 if dtype == np.float64 else 1e12
+    # Together these bound the ratios of the numbers that meet in a solve.
+    numbers = np.array([*size[size > 0], confidence / known, smoothness])
+    moderate = bool((numbers < limit).all() and (numbers > 1 / limit).all())
+    if dtype == np.float64 or not moderate:
+        return moderate
+    # float32's rounding of the smoothness term, summed over the vertices, against the data term
+    stiffness = smoothness * grid.shape[0] * grid.shape[1] / confidence
+    return bool(stiffness <= 100 * np.sqrt(grid.n_vertices))
 
 
 def _size(seen: cpu.Observation) -> Array:
     size: Array = np.maximum(np.abs(seen.low), np.abs(seen.high))
     return size
-
-
-def _moderate(seen: cpu.Observation, smoothness: float, limit: float) -> bool:
-    # Together these bound the ratios of the numbers that meet in a solve.
-    size = _size(seen)
-    numbers = np.array([*size[size > 0], seen.confidence / seen.known, smoothness])
-    return bool((numbers < limit).all() and (numbers > 1 / limit).all())
-
-
-def _stiff(grid: BilateralGrid, seen: cpu.Observation, smoothness: float) -> bool:
-    # float32's rounding of the smoothness term, summed over the vertices, against the data term
-    ratio = smoothness * grid.shape[0] * grid.shape[1] / seen.confidence
-    return bool(ratio > 100 * np.sqrt(grid.n_vertices))
 
 
 def _scale(seen: cpu.Observation) -> Array:

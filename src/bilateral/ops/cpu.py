@@ -12,6 +12,7 @@ from bilateral.threads import get_num_threads
 Array = NDArray[Any]
 Grid = _core.Grid
 Loss = _core.Loss
+Samples = _core.Samples32 | _core.Samples64
 Solver = _core.Solver32 | _core.Solver64
 
 
@@ -72,35 +73,27 @@ class Observation(NamedTuple):
     invalid: int | None
 
 
-class Residuals(NamedTuple):
-    """The confidence of an IRLS round: a loss's weight at the distance from a solution."""
-
-    loss: Loss
-    y: Array
-
-
-def splat_target(
-    grid: Grid,
-    target: Array,
-    confidence: Array | Residuals | None,
-    into: tuple[Array, Array] | None = None,
-) -> Observation:
-    """Splat an (H, W, K) target with its confidence; non-finite values count as 0.
-
-    The sums go to the arrays `into`, if given.
-    """
-    weight, weighted = into or (
-        np.empty(grid.n_vertices, target.dtype),
-        np.empty((grid.n_vertices, target.shape[2]), target.dtype),
-    )
-    if isinstance(confidence, Residuals):
-        seen = grid.splat_robust(
-            target, confidence.y, confidence.loss, weight, weighted, get_num_threads()
-        )
-    else:
-        seen = grid.splat_target(target, confidence, weight, weighted, get_num_threads())
+def splat_target(grid: Grid, target: Array, confidence: Array | None) -> Observation:
+    """Splat an (H, W, K) target with its confidence; non-finite values count as 0."""
+    weight = np.empty(grid.n_vertices, target.dtype)
+    weighted = np.empty((grid.n_vertices, target.shape[2]), target.dtype)
+    seen = grid.splat_target(target, confidence, weight, weighted, get_num_threads())
     known, total, low, high, invalid = seen
     return Observation(weight, weighted, known, total, np.array(low), np.array(high), invalid)
+
+
+def samples(grid: Grid, target: Array) -> Samples:
+    """The known pixels of an (H, W, K) target in an order that suits `splat_robust`."""
+    kind = _core.Samples32 if target.dtype == np.float32 else _core.Samples64
+    return kind(grid, target, get_num_threads())
+
+
+def splat_robust(samples: Samples, loss: Loss, y: Array, weight: Array, weighted: Array) -> float:
+    """Splat a target with the confidence that a loss gives it by its distance from y.
+
+    The sums go to `weight` and `weighted`; returns the sum of the confidences.
+    """
+    return samples.splat(loss, y, weight, weighted, get_num_threads())
 
 
 def start(grid: Grid, weight: Array, weighted: Array, initial: str) -> Array:
