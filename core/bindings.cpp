@@ -18,6 +18,7 @@
 #include "bistochastize.hpp"
 #include "build.hpp"
 #include "grid.hpp"
+#include "lowrank.hpp"
 #include "pyramid.hpp"
 #include "robust.hpp"
 #include "splat.hpp"
@@ -161,6 +162,41 @@ double py_splat_robust(const Samples<T>& self, const Loss& loss, const Input<T>&
 }
 
 template <class T>
+void py_covariance(const Input<T>& weight, const Input<T>& weighted, const Output<double>& mean,
+                   const Output<double>& covariance, int threads) {
+  const std::size_t vertices = weight.size(), channels = mean.size();
+  require(weighted.size() == vertices * channels && covariance.size() == channels * channels,
+          "sizes do not match");
+  const nb::gil_scoped_release release;
+  channel_covariance(weight.data(), weighted.data(), vertices, channels, mean.data(),
+                     covariance.data(), threads);
+}
+
+template <class T>
+void py_project(const Input<T>& weight, const Input<T>& weighted, const Input<T>& mean,
+                const Input<T>& basis, const Output<T>& few, int threads) {
+  const std::size_t vertices = weight.size(), channels = mean.size();
+  const std::size_t rank = channels_over(few, vertices);
+  require(weighted.size() == vertices * channels && basis.size() == rank * channels,
+          "sizes do not match");
+  const nb::gil_scoped_release release;
+  project_channels(weighted.data(), channels, basis.data(), rank, weight.data(), mean.data(),
+                   vertices, few.data(), threads);
+}
+
+template <class T>
+void py_expand(const Input<T>& few, const Input<T>& mean, const Input<T>& basis,
+               const Output<T>& many, int threads) {
+  const std::size_t channels = mean.size(), rank = channels_over(basis, channels);
+  const std::size_t vertices = few.size() / rank;
+  require(few.size() == vertices * rank && many.size() == vertices * channels,
+          "sizes do not match");
+  const nb::gil_scoped_release release;
+  expand_channels(few.data(), rank, basis.data(), channels, mean.data(), vertices, many.data(),
+                  threads);
+}
+
+template <class T>
 void py_start(const PyGrid& self, const Input<T>& weight, const Input<T>& weighted, bool pyramid,
               const Output<T>& x, int threads) {
   const Grid& grid = self.grid();
@@ -277,6 +313,16 @@ void define_samples(nb::module_& m, const char* name) {
            "weighted"_a.noconvert(), "threads"_a);
 }
 
+template <class T>
+void define_channels(nb::module_& m) {
+  m.def("covariance", &py_covariance<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+        "mean"_a.noconvert(), "covariance"_a.noconvert(), "threads"_a);
+  m.def("project", &py_project<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+        "mean"_a.noconvert(), "basis"_a.noconvert(), "few"_a.noconvert(), "threads"_a);
+  m.def("expand", &py_expand<T>, "few"_a.noconvert(), "mean"_a.noconvert(), "basis"_a.noconvert(),
+        "many"_a.noconvert(), "threads"_a);
+}
+
 void define_loss(nb::module_& m) {
   nb::class_<Loss>(m, "Loss")
       .def_static(
@@ -311,6 +357,8 @@ NB_MODULE(_core, m) {
       .def("coordinates", [](const PyGrid& self) { return coordinates(self.grid()); });
   define_for<float>(grid);
   define_for<double>(grid);
+  define_channels<float>(m);
+  define_channels<double>(m);
   define_loss(m);
   define_samples<float>(m, "Samples32");
   define_samples<double>(m, "Samples64");

@@ -139,6 +139,47 @@ void add_runs(const T* pairs, std::size_t run, const Index* index, std::size_t w
     }
 }
 
+// Adds (c, c t) of a run of pixels with several channels to the sums of their vertices; a pixel
+// with a channel that is not finite has no data. `confidence` may be null. Returns whether every
+// confidence is usable.
+template <class T, class Index>
+BILATERAL_INLINE bool add_channels_body(const T* __restrict target, const T* __restrict confidence,
+                                        std::size_t n, std::size_t channels,
+                                        const Index* __restrict index, double* __restrict sums,
+                                        T* __restrict low, T* __restrict high, std::size_t& known) {
+  bool good = true;
+  for (std::size_t p = 0; p < n; ++p) {
+    const T c = confidence ? confidence[p] : T{1};
+    const T* __restrict t = target + p * channels;
+    unsigned unknown = !(c > T{0});
+    for (std::size_t k = 0; k < channels; ++k)
+      unknown |= !(std::abs(t[k]) <= std::numeric_limits<T>::max());
+    good = good && usable(c);
+    if (unknown) continue;
+    ++known;
+    double* __restrict to = sums + index[p] * (channels + 1);
+    to[0] += static_cast<double>(c);
+    for (std::size_t k = 0; k < channels; ++k) {
+      low[k] = t[k] < low[k] ? t[k] : low[k];
+      high[k] = t[k] > high[k] ? t[k] : high[k];
+      to[k + 1] += static_cast<double>(c * t[k]);
+    }
+  }
+  return good;
+}
+
+#define BILATERAL_ADD_CHANNELS(T, Index)                                                      \
+  BILATERAL_MULTIVERSION inline bool add_channels(                                            \
+      const T* target, const T* confidence, std::size_t n, std::size_t channels,              \
+      const Index* index, double* sums, T* low, T* high, std::size_t& known) {                \
+    return add_channels_body(target, confidence, n, channels, index, sums, low, high, known); \
+  }
+BILATERAL_ADD_CHANNELS(float, std::uint16_t)
+BILATERAL_ADD_CHANNELS(float, std::uint32_t)
+BILATERAL_ADD_CHANNELS(double, std::uint16_t)
+BILATERAL_ADD_CHANNELS(double, std::uint32_t)
+#undef BILATERAL_ADD_CHANNELS
+
 // Sums of one row of tiles: confidence and confidence * target.
 template <class T, class Index>
 class RowSplat {
@@ -155,13 +196,18 @@ class RowSplat {
     const std::size_t sets = channels_ == 1 ? interleaved : 1;
     sums_.assign(sets * count * stride, 0.0);
     seen = {};
-    seen.low.assign(channels_, std::numeric_limits<double>::infinity());
-    seen.high.assign(channels_, -std::numeric_limits<double>::infinity());
+    low_.assign(channels_, std::numeric_limits<T>::infinity());
+    high_.assign(channels_, -std::numeric_limits<T>::infinity());
     std::size_t y = grid_.row_pixel[row];
     const std::size_t bottom = grid_.row_pixel[row + 1];
     if (channels_ == 1)
       for (; y + interleaved <= bottom; y += interleaved) add_rows(y * grid_.width, count);
-    for (std::size_t p = y * grid_.width; p < bottom * grid_.width; ++p) add(p);
+    const std::size_t p = y * grid_.width, left = bottom * grid_.width - p;
+    if (!add_channels(target_ + p * channels_, confidence_ ? confidence_ + p : nullptr, left,
+                      channels_, index_ + p, sums_.data(), low_.data(), high_.data(), seen.known))
+      find_invalid(p, p + left);
+    seen.low.assign(low_.begin(), low_.end());
+    seen.high.assign(high_.begin(), high_.end());
     for (std::size_t v = 0; v < count; ++v) {
       double* sums = &sums_[v * stride];
       for (std::size_t set = 1; set < sets; ++set)
@@ -177,37 +223,15 @@ class RowSplat {
   static constexpr std::size_t longest_run = 256;
 
   void add_rows(std::size_t begin, std::size_t count) {
-    T low = static_cast<T>(seen.low[0]), high = static_cast<T>(seen.high[0]);
     for (std::size_t x = 0; x < grid_.width; x += longest_run) {
       const std::size_t run = std::min(longest_run, grid_.width - x);
       for (std::size_t lane = 0; lane < interleaved; ++lane) {
         const std::size_t p = begin + lane * grid_.width + x;
         if (!weigh(target_ + p, confidence_ ? confidence_ + p : ones_.data(), run,
-                   pairs_.data() + 2 * lane * run, low, high, seen.known))
+                   pairs_.data() + 2 * lane * run, low_[0], high_[0], seen.known))
           find_invalid(p, p + run);
       }
       add_runs(pairs_.data(), run, index_ + begin + x, grid_.width, sums_.data(), count);
-    }
-    seen.low[0] = static_cast<double>(low);
-    seen.high[0] = static_cast<double>(high);
-  }
-
-  void add(std::size_t p) {
-    const T c = confidence_ ? confidence_[p] : T{1};
-    if (!usable(c)) seen.invalid = std::min(seen.invalid, p);
-    const T* t = target_ + p * channels_;
-    bool data = c > T{0};
-    for (std::size_t k = 0; k < channels_; ++k)
-      data &= std::abs(t[k]) <= std::numeric_limits<T>::max();
-    if (!data) return;
-    ++seen.known;
-    double* sums = &sums_[index_[p] * (channels_ + 1)];
-    sums[0] += static_cast<double>(c);
-    for (std::size_t k = 0; k < channels_; ++k) {
-      const auto value = static_cast<double>(t[k]);
-      seen.low[k] = std::min(seen.low[k], value);
-      seen.high[k] = std::max(seen.high[k], value);
-      sums[k + 1] += static_cast<double>(c * t[k]);
     }
   }
 
@@ -222,6 +246,7 @@ class RowSplat {
   const T* confidence_;
   std::size_t channels_;
   std::vector<double> sums_;
+  std::vector<T> low_, high_;
   std::vector<T> pairs_ = std::vector<T>(2 * interleaved * longest_run);
   std::vector<T> ones_ = std::vector<T>(longest_run, T{1});
 };

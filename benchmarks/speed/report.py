@@ -48,16 +48,16 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), rule + "|", *(line(row) for row in rows)])
 
 
-def _ms(seconds: float) -> str:
+def ms(seconds: float) -> str:
     milliseconds = seconds * 1e3
     return f"{milliseconds:.2f}" if milliseconds < 10 else f"{milliseconds:.1f}"
 
 
-def _spread(timing: Timing) -> str:
-    return f"{_ms(timing.median)} ({_ms(timing.low)} .. {_ms(timing.high)})"
+def spread(timing: Timing) -> str:
+    return f"{ms(timing.median)} ({ms(timing.low)} .. {ms(timing.high)})"
 
 
-def _cores(busy: float | None) -> str:
+def cores(busy: float | None) -> str:
     return "unknown" if busy is None else f"{busy:.1f}"
 
 
@@ -85,13 +85,13 @@ def _against_opencv(results: dict[str, Any]) -> str:
     rows = []
     for case in results["cases"]:
         cells = [case["photo"], str(case["sigma"]), f"{case['vertices']:,}"]
-        cells.append(_spread(case["ours"][threads]["whole"]))
+        cells.append(spread(case["ours"][threads]["whole"]))
         if case["opencv"]:
-            cells += [_spread(case["opencv"]), f"{case['ratio']:.1f}"]
+            cells += [spread(case["opencv"]), f"{case['ratio']:.1f}"]
             cells += [f"{case['error']:.4f}", f"{case['opencv_error']:.4f}"]
         else:
             cells += ["-", "-", f"{case['error']:.4f}", "-"]
-        rows.append([*cells, _cores(case["other_work"])])
+        rows.append([*cells, cores(case["other_work"])])
     header = ("photograph", "sigma", "vertices", "ours", "OpenCV", "ratio")
     text = f"## The whole call against OpenCV's FastBilateralSolver, {threads} threads each\n\n"
     text += table((*header, "our error", "OpenCV's", "other work"), rows)
@@ -119,7 +119,7 @@ def _stages(results: dict[str, Any]) -> str:
             whole = timings["whole"].median
             seconds = (*parts, whole - sum(parts), whole)
             name = f"{case['photo']}, {case['sigma']}"
-            rows.append([name, str(threads), *(_ms(value) for value in seconds)])
+            rows.append([name, str(threads), *(ms(value) for value in seconds)])
     header = ("photograph, sigma", "threads", *STAGES, "rest", "whole")
     return "## Stages, medians in ms\n\n" + table(header, rows)
 
@@ -147,8 +147,8 @@ def _oracle(results: dict[str, Any]) -> str:
         [
             f"{case['photo']}, {case['shape'][0]} x {case['shape'][1]}",
             str(case["sigma"]),
-            _spread(case["ours"]),
-            _ms(case["oracle"]),
+            spread(case["ours"]),
+            ms(case["oracle"]),
             f"{case['ratio']:,.0f}",
             f"{case['largest_difference']:.1e}",
         ]
@@ -185,8 +185,8 @@ def _growth(results: dict[str, Any]) -> str:
         [
             f"{row['megapixels']:.1f} MP",
             f"{row['vertices'] / row['megapixels']:,.0f}",
-            _spread(row["seconds"]),
-            _ms(row["seconds"].median / row["megapixels"]),
+            spread(row["seconds"]),
+            ms(row["seconds"].median / row["megapixels"]),
         ]
         for row in growth["sizes"]
     ]
@@ -197,13 +197,13 @@ def _growth(results: dict[str, Any]) -> str:
         + f"\n\n{sizes[-1]['megapixels']:.1f} MP takes {growth['ratio']:.2f} of "
         f"{sizes[-1]['factor']:g} times {sizes[1]['megapixels']:.1f} MP (target 1, off by at most "
         f"{wanted:.0%}: {_met(abs(growth['ratio'] - 1) <= wanted)}). "
-        f"Other work: {_cores(growth['other_work'])} cores."
+        f"Other work: {cores(growth['other_work'])} cores."
     )
 
 
 def _startup(results: dict[str, Any]) -> str:
     timing, wanted = results["import"], TARGETS["import_seconds_at_most"]
     return (
-        f"## Import\n\n`import bilateral` after `import numpy`: {_spread(timing)} ms "
-        f"(target at most {_ms(wanted)}: {_met(timing.median <= wanted)})."
+        f"## Import\n\n`import bilateral` after `import numpy`: {spread(timing)} ms "
+        f"(target at most {ms(wanted)}: {_met(timing.median <= wanted)})."
     )

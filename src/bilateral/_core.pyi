@@ -86,3 +86,21 @@ def build_grid(
     sigma: Sequence[float],
     threads: int,
 ) -> Grid: ...
+def covariance(
+    weight: NDArray[Any],
+    weighted: NDArray[Any],
+    mean: NDArray[Any],
+    covariance: NDArray[Any],
+    threads: int,
+) -> None: ...
+def project(
+    weight: NDArray[Any],
+    weighted: NDArray[Any],
+    mean: NDArray[Any],
+    basis: NDArray[Any],
+    few: NDArray[Any],
+    threads: int,
+) -> None: ...
+def expand(
+    few: NDArray[Any], mean: NDArray[Any], basis: NDArray[Any], many: NDArray[Any], threads: int
+) -> None: ...

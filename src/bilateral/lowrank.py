@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.ops import cpu
 from bilateral.system import System, values
 
 Array = NDArray[Any]
@@ -36,13 +37,11 @@ class Reduced(NamedTuple):
     def project(self, y: Array) -> Array:
         """The reduced system's channels of the full one's."""
         common = y if self.unit is None else y * self.unit
-        return np.ascontiguousarray((common - self.mean) @ self.basis.T)
+        return cpu.project(np.ones(len(y), y.dtype), common, self.mean, self.basis)
 
     def expand(self, y: Array) -> Array:
         """All channels of a solution of the reduced system, in the target's own unit."""
-        channels: Array = values(self.system, y) @ self.basis
-        channels += values(self.system, self.mean)
-        return channels
+        return values(self.system, cpu.expand(y, self.mean, self.basis))
 
 
 def reduce(system: System, tolerance: float) -> Reduced | None:
@@ -52,27 +51,24 @@ def reduce(system: System, tolerance: float) -> Reduced | None:
     should be in one unit.
     """
     weight, weighted, scale, unit = system.weight, system.weighted, system.scale, None
-    dtype = weight.dtype
     largest = None if system.unit is None else system.unit.max(keepdims=True)
     if system.unit is not None:
         unit = system.unit / largest
         weighted, scale = weighted * unit, scale * unit
-    mean = weighted.sum(axis=0, dtype=np.float64) / weight.sum(dtype=np.float64)
-    centred: Array = weighted - weight[:, np.newaxis] * mean.astype(dtype)
-    root = np.sqrt(weight, where=weight > 0, out=np.ones_like(weight))
-    scaled = (centred / root[:, np.newaxis]).astype(np.float64, copy=False)
-    mass, vectors = np.linalg.eigh(scaled.T @ scaled)
+    mean, covariance = cpu.covariance(weight, weighted)
+    mass, vectors = np.linalg.eigh(covariance)
     # What is left out by keeping all but the first, the first two, ... (eigh sorts upwards).
     left_out = np.cumsum(np.maximum(mass, 0.0))
     dropped = int(np.searchsorted(left_out, tolerance * left_out[-1], side="right"))
     rank = max(mass.size - dropped, 1)
     if not _pays(mass.size, rank):
         return None
-    basis = vectors[:, : -rank - 1 : -1].T.astype(dtype)
-    few = np.ascontiguousarray(centred @ basis.T)
+    basis = np.ascontiguousarray(vectors[:, : -rank - 1 : -1].T, weight.dtype)
+    mean = mean.astype(weight.dtype)
+    few = cpu.project(weight, weighted, mean, basis)
     # Errors count relative to the widest of the channels that a reduced one takes part in.
     reduced = System(weight, few, system.smoothness, np.full(rank, scale.max()), largest)
-    return Reduced(reduced, mean.astype(dtype), basis, unit)
+    return Reduced(reduced, mean, basis, unit)
 
 
 def _pays(channels: int, rank: int) -> bool:

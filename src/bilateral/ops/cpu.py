@@ -96,6 +96,28 @@ def splat_robust(samples: Samples, loss: Loss, y: Array, weight: Array, weighted
     return samples.splat(loss, y, weight, weighted, get_num_threads())
 
 
+def covariance(weight: Array, weighted: Array) -> tuple[Array, Array]:
+    """Mean of the channels over the vertices by weight, and their covariance's lower triangle."""
+    channels = weighted.shape[1]
+    mean, products = np.empty(channels), np.empty((channels, channels))
+    _core.covariance(weight, weighted, mean, products, get_num_threads())
+    return mean, products
+
+
+def project(weight: Array, weighted: Array, mean: Array, basis: Array) -> Array:
+    """``(weighted - weight * mean) @ basis.T``: the channels in terms of a basis."""
+    few = np.empty((len(weight), len(basis)), weight.dtype)
+    _core.project(weight, weighted, mean, basis, few, get_num_threads())
+    return few
+
+
+def expand(few: Array, mean: Array, basis: Array) -> Array:
+    """``few @ basis + mean``: all channels again."""
+    many = np.empty((len(few), len(mean)), few.dtype)
+    _core.expand(few, mean, basis, many, get_num_threads())
+    return many
+
+
 def start(grid: Grid, weight: Array, weighted: Array, initial: str) -> Array:
     """The paper's start, "pyramid" or "flat"."""
     x = np.empty_like(weighted)

@@ -1,0 +1,1 @@
+"""What the paper's supplement adds, measured: robust rounds and low rank."""
