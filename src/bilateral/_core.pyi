@@ -39,6 +39,14 @@ class Grid:
         x: NDArray[Any],
         threads: int,
     ) -> None: ...
+    def nested_start(
+        self,
+        weight: NDArray[Any],
+        weighted: NDArray[Any],
+        smoothness: float,
+        x: NDArray[Any],
+        threads: int,
+    ) -> None: ...
 
 class Loss:
     @staticmethod
@@ -49,7 +57,7 @@ class Loss:
     def huber(gain: float, rate: float) -> Loss: ...
 
 class _Solver:
-    def __init__(self, grid: Grid, pyramid: bool, threads: int) -> None: ...
+    def __init__(self, grid: Grid, preconditioner: str, threads: int) -> None: ...
     def solve(
         self,
         weight: NDArray[Any],
