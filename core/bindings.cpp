@@ -4,21 +4,27 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "bistochastize.hpp"
 #include "build.hpp"
 #include "grid.hpp"
 #include "lowrank.hpp"
+#include "multigrid.hpp"
+#include "nested.hpp"
 #include "pyramid.hpp"
 #include "robust.hpp"
 #include "splat.hpp"
@@ -78,11 +84,27 @@ class PyGrid {
     }
   }
 
+  template <class T>
+  const Multigrid<T>& multigrid(int threads) const {
+    auto& cached = std::get<Cached<T>>(multigrids_);
+    std::call_once(cached.once, [&] {
+      cached.value = std::make_unique<Multigrid<T>>(grid_, n<T>(threads), threads);
+    });
+    return *cached.value;
+  }
+
  private:
   Grid grid_;
   Buffer<float> n_;
   mutable std::once_flag once_;
   mutable Buffer<double> n64_;
+
+  template <class T>
+  struct Cached {
+    std::once_flag once;
+    std::unique_ptr<Multigrid<T>> value;
+  };
+  mutable std::tuple<Cached<float>, Cached<double>> multigrids_;
 };
 
 using Matrix = std::array<std::array<double, 3>, 3>;
@@ -207,6 +229,17 @@ void py_start(const PyGrid& self, const Input<T>& weight, const Input<T>& weight
                                                x.data(), threads);
 }
 
+template <class T>
+void py_nested_start(const PyGrid& self, const Input<T>& weight, const Input<T>& weighted,
+                     double smoothness, const Output<T>& x, int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t channels = channels_over(weighted, grid.vertices);
+  require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
+  const nb::gil_scoped_release release;
+  nested_start(self.multigrid<T>(threads), weight.data(), weighted.data(), channels, smoothness,
+               x.data(), threads);
+}
+
 // What runs between two steps: now and then Python's pending signals (Ctrl-C), and the caller's
 // function. An exception ends the solve and is raised after the threads have joined.
 class AfterStep {
@@ -240,10 +273,8 @@ class AfterStep {
 template <class T>
 class PySolver {
  public:
-  PySolver(const PyGrid& grid, bool pyramid, int threads)
-      : grid_(grid.grid()),
-        solver_(grid_, n(grid, threads),
-                pyramid ? Preconditioning::pyramid : Preconditioning::jacobi, threads) {}
+  PySolver(const PyGrid& grid, const std::string& preconditioner, int threads)
+      : grid_(grid.grid()), solver_(make(grid, preconditioner, threads)) {}
 
   nb::tuple solve(const Input<T>& weight, const Input<T>& weighted, const Output<T>& x,
                   const std::vector<double>& scale, bool fill, double smoothness, int least_steps,
@@ -271,9 +302,13 @@ class PySolver {
   }
 
  private:
-  static const T* n(const PyGrid& grid, int threads) {
+  static SystemSolver<T> make(const PyGrid& grid, const std::string& name, int threads) {
     const nb::gil_scoped_release release;
-    return grid.n<T>(threads);
+    if (name == "multigrid")
+      return SystemSolver<T>(grid.grid(), grid.multigrid<T>(threads), threads);
+    require(name == "pyramid" || name == "jacobi", "no such preconditioner");
+    const auto kind = name == "pyramid" ? Preconditioning::pyramid : Preconditioning::jacobi;
+    return SystemSolver<T>(grid.grid(), grid.n<T>(threads), kind, threads);
   }
 
   const Grid& grid_;
@@ -289,14 +324,16 @@ void define_for(nb::class_<PyGrid>& grid) {
            "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "threads"_a)
       .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
-           "x"_a.noconvert(), "threads"_a);
+           "x"_a.noconvert(), "threads"_a)
+      .def("nested_start", &py_nested_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+           "smoothness"_a, "x"_a.noconvert(), "threads"_a);
 }
 
 template <class T>
 void define_solver(nb::module_& m, const char* name) {
   nb::class_<PySolver<T>>(m, name)
-      .def(nb::init<const PyGrid&, bool, int>(), "grid"_a, "pyramid"_a, "threads"_a,
-           nb::keep_alive<1, 2>())
+      .def(nb::init<const PyGrid&, const std::string&, int>(), "grid"_a, "preconditioner"_a,
+           "threads"_a, nb::keep_alive<1, 2>())
       .def("solve", &PySolver<T>::solve, "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "x"_a.noconvert(), "scale"_a, "fill"_a, "smoothness"_a, "least_steps"_a, "most_steps"_a,
            "tolerance"_a, "of_movement"_a, "callback"_a.none());

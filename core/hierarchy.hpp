@@ -10,6 +10,7 @@
 
 #include "edges.hpp"
 #include "grid.hpp"
+#include "pack.hpp"
 #include "threads.hpp"
 
 namespace bilateral {
@@ -20,7 +21,8 @@ void lift_band(const Level& level, std::size_t band, const T* fine, T* coarse) {
   std::fill(coarse + level.parent_band[band] * K, coarse + level.parent_band[band + 1] * K, T{0});
   const std::uint32_t* parent = level.parent.data();
   in_turns(level.band[band], level.band[band + 1], [=](std::size_t i) {
-    for (std::size_t k = 0; k < K; ++k) coarse[parent[i] * K + k] += fine[i * K + k];
+    T* to = coarse + parent[i] * K;
+    put<K>(to, get<K>(to) + get<K>(fine + i * K));
   });
 }
 

@@ -13,6 +13,7 @@
 
 #include "edges.hpp"
 #include "grid.hpp"
+#include "pack.hpp"
 
 namespace bilateral {
 
@@ -64,7 +65,7 @@ class Laplacian {
   void multiply(std::size_t band, const T* in, T* out) const {
     const Band rows(grid_, band);
     for (std::size_t i = rows.first; i < rows.last; ++i)
-      for (std::size_t k = 0; k < K; ++k) out[i * K + k] = weight_[i] * in[i * K + k];
+      put<K>(out + i * K, weight_[i] * get<K>(in + i * K));
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
       const T* conductance = conductance_[kind].data();
       each_run(grid_, band, kind,
@@ -76,11 +77,9 @@ class Laplacian {
                  T* out_b = out + first_b * K;
                  in_turns(begin, end, [=](std::size_t e) {
                    const std::size_t a = edges[e].a * K, b = edges[e].b * K;
-                   for (std::size_t k = 0; k < K; ++k) {
-                     const T flow = conductance[e] * (in_a[a + k] - in_b[b + k]);
-                     if constexpr (ends != Ends::only_b) out_a[a + k] += flow;
-                     if constexpr (ends != Ends::only_a) out_b[b + k] -= flow;
-                   }
+                   const auto flow = conductance[e] * (get<K>(in_a + a) - get<K>(in_b + b));
+                   if constexpr (ends != Ends::only_b) put<K>(out_a + a, get<K>(out_a + a) + flow);
+                   if constexpr (ends != Ends::only_a) put<K>(out_b + b, get<K>(out_b + b) - flow);
                  });
                });
     }

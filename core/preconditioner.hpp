@@ -11,6 +11,7 @@
 
 #include "hierarchy.hpp"
 #include "laplacian.hpp"
+#include "pack.hpp"
 #include "threads.hpp"
 
 namespace bilateral {
@@ -122,18 +123,18 @@ class Preconditioner {
 
   // Scales one band of level k + 1, sums z^T (scale z), and adds what comes from level k + 2.
   void lower(std::size_t k, std::size_t band) {
-    Sums sum{};
+    Pack<double, K> sum{};
     T* z = z_[k].data();
     const bool top = k + 1 == depth_;
     const std::uint32_t* parent = top ? nullptr : grid_.levels[k + 1].parent.data();
     const T* above = top ? nullptr : z_[k + 1].data();
-    for (std::size_t i = bands(k)[band]; i < bands(k)[band + 1]; ++i)
-      for (std::size_t c = 0; c < K; ++c) {
-        const T scaled = scale_[k][i] * z[i * K + c];
-        sum[c] += static_cast<double>(scaled * z[i * K + c]);
-        z[i * K + c] = top ? scaled : scaled + above[parent[i] * K + c];
-      }
-    parts_[k][band] = sum;
+    for (std::size_t i = bands(k)[band]; i < bands(k)[band + 1]; ++i) {
+      const auto lifted = get<K>(z + i * K);
+      const auto scaled = scale_[k][i] * lifted;
+      sum += widen<K, T>(scaled * lifted);
+      put<K>(z + i * K, top ? scaled : scaled + get<K>(above + parent[i] * K));
+    }
+    parts_[k][band] = unpack<K>(sum);
   }
 
   const Grid& grid_;

@@ -9,11 +9,15 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "bistochastize.hpp"
+#include "channels.hpp"
 #include "grid.hpp"
 #include "hierarchy.hpp"
+#include "multigrid_steps.hpp"
+#include "paper_steps.hpp"
 #include "pcg.hpp"
 #include "vectors.hpp"
 
@@ -63,17 +67,6 @@ void flat_start(const Grid& grid, const T* weight, const T* weighted, std::size_
 }
 
 namespace detail {
-
-// Channels [first, first + count) of a vertex array with `channels` channels, padded to K.
-template <std::size_t K, class T>
-Buffer<T> take(const T* from, std::size_t vertices, std::size_t channels, std::size_t first,
-               std::size_t count) {
-  Buffer<T> out(vertices * K);
-  for (std::size_t v = 0; v < vertices; ++v)
-    for (std::size_t k = 0; k < K; ++k)
-      out[v * K + k] = k < count ? from[v * channels + first + k] : T{0};
-  return out;
-}
 
 // Shifts each component by a constant so that its residuals sum to 0: since L 1 = 0, that sum is
 // sum c (t - x) exactly, and the shift removes the one error that large smoothness makes invisible
@@ -125,9 +118,16 @@ double shift_components(const Grid& grid, const std::vector<std::uint32_t>& root
 template <class T>
 class SystemSolver {
  public:
-  // n comes from bistochastize.
+  // With one of the paper's preconditioners; n comes from bistochastize.
   SystemSolver(const Grid& grid, const T* n, Preconditioning kind, int threads)
       : grid_(grid), n_(n), kind_(kind), threads_(threads) {}
+
+  // With multigrid.
+  SystemSolver(const Grid& grid, const Multigrid<T>& multigrid, int threads)
+      : grid_(grid),
+        multigrid_(&multigrid),
+        diagonals_(std::make_unique<Diagonals<T>>(multigrid)),
+        threads_(threads) {}
 
   // Solves for all channels. x holds the start on entry and the solution on return; parts of the
   // grid without data get the pyramid start if `fill` is set, else they keep theirs. `scale` is
@@ -135,24 +135,31 @@ class SystemSolver {
   PcgResult solve(const T* weight, const T* weighted, std::size_t channels, const double* scale,
                   T* x, bool fill, const PcgOptions& options) {
     weight_ = weight;
+    if (diagonals_) diagonals_->set(weight, options.smoothness);
     find_gaps(weighted, channels, x, fill, options);
     PcgResult all;
     all.converged = true;
-    for (std::size_t first = 0; first < channels && !all.cancelled;) {
-      const std::size_t left = channels - first;
-      const std::size_t count = left > 4 ? std::min<std::size_t>(left, 8) : left;
-      const auto group = [&](auto& pcg) {
-        return solve_group(pcg, weighted, channels, first, count, scale, x, options);
-      };
-      join(all, count > 4 ? group(eight_) : count > 1 ? group(four_) : group(one_));
-      first += count;
-    }
+    if (options.most_steps <= 0) return all;
+    each_group(channels, [&](auto K, std::size_t first, std::size_t count) {
+      join(all, solve_group<K>(weighted, channels, first, count, scale, x, options));
+      return !all.cancelled;
+    });
     return all;
   }
 
  private:
   template <std::size_t K>
-  using AnyPcg = std::unique_ptr<Pcg<T, K>>;
+  using AnySteps = std::unique_ptr<Steps<T, K>>;
+
+  template <std::size_t K>
+  Steps<T, K>& steps() {
+    AnySteps<K>& steps = std::get<AnySteps<K>>(steps_);
+    if (!steps && multigrid_)
+      steps = std::make_unique<MultigridSteps<T, K>>(grid_, *multigrid_, *diagonals_, threads_);
+    else if (!steps)
+      steps = std::make_unique<PaperSteps<T, K>>(grid_, n_, kind_, threads_);
+    return *steps;
+  }
 
   // Which vertices may move, and whether the problem is stiff.
   void find_gaps(const T* weighted, std::size_t channels, T* x, bool fill,
@@ -177,23 +184,21 @@ class SystemSolver {
   }
 
   template <std::size_t K>
-  PcgResult solve_group(AnyPcg<K>& pcg, const T* weighted, std::size_t channels, std::size_t first,
+  PcgResult solve_group(const T* weighted, std::size_t channels, std::size_t first,
                         std::size_t count, const double* scale, T* x, const PcgOptions& options) {
-    if (!pcg) pcg = std::make_unique<Pcg<T, K>>(grid_, n_, kind_, threads_);
     std::array<double, K> group_scale;
     group_scale.fill(1);
     std::copy_n(scale + first, count, group_scale.begin());
-    if (channels == K) return solve_channels<K>(*pcg, weighted, group_scale, x, options);
-    const Buffer<T> b = detail::take<K>(weighted, grid_.vertices, channels, first, count);
-    Buffer<T> y = detail::take<K>(x, grid_.vertices, channels, first, count);
-    PcgResult result = solve_channels<K>(*pcg, b.data(), group_scale, y.data(), options);
-    for (std::size_t v = 0; v < grid_.vertices; ++v)
-      for (std::size_t k = 0; k < count; ++k) x[v * channels + first + k] = y[v * K + k];
+    if (channels == K) return solve_channels<K>(weighted, group_scale, x, options);
+    const Buffer<T> b = take<K>(weighted, grid_.vertices, channels, first, count);
+    Buffer<T> y = take<K>(x, grid_.vertices, channels, first, count);
+    PcgResult result = solve_channels<K>(b.data(), group_scale, y.data(), options);
+    give<K>(y, grid_.vertices, channels, first, count, x);
     return result;
   }
 
   template <std::size_t K>
-  PcgResult solve_channels(Pcg<T, K>& pcg, const T* b, const std::array<double, K>& scale, T* x,
+  PcgResult solve_channels(const T* b, const std::array<double, K>& scale, T* x,
                            PcgOptions options) {
     PcgResult all;
     const int most = options.most_steps;
@@ -201,10 +206,11 @@ class SystemSolver {
     options.after_step = [&](int step, double residual) {
       return after_step && after_step(static_cast<int>(all.residuals.size()) + step, residual);
     };
-    const std::uint8_t* active = active_.empty() ? nullptr : active_.data();
+    const Task<T> task{weight_, active_.empty() ? nullptr : active_.data(), b, x,
+                       options.smoothness};
     for (bool done = false; !done;) {
       options.most_steps = most - static_cast<int>(all.residuals.size());
-      const PcgResult part = pcg.run(weight_, active, b, x, scale, options);
+      const PcgResult part = pcg(steps<K>(), task, grid_.pixels(), scale, options);
       all.residuals.insert(all.residuals.end(), part.residuals.begin(), part.residuals.end());
       all.moved += part.moved;
       all.converged = part.converged;
@@ -235,16 +241,16 @@ class SystemSolver {
   }
 
   const Grid& grid_;
-  const T* n_;
-  Preconditioning kind_;
+  const T* n_ = nullptr;
+  Preconditioning kind_ = Preconditioning::jacobi;
+  const Multigrid<T>* multigrid_ = nullptr;
+  std::unique_ptr<Diagonals<T>> diagonals_;
   int threads_;
   const T* weight_ = nullptr;
   bool stiff_ = false;               // so that constants must be looked after, see shift_components
   std::vector<std::uint32_t> root_;  // components, once they matter
   std::vector<std::uint8_t> active_;  // empty: everywhere
-  AnyPcg<1> one_;
-  AnyPcg<4> four_;
-  AnyPcg<8> eight_;
+  std::tuple<AnySteps<1>, AnySteps<4>, AnySteps<8>> steps_;
 };
 
 }  // namespace bilateral

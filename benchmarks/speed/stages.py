@@ -24,7 +24,7 @@ def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
     coarsen, _ = clock(cpu.coarsen, grid)
     bistochastize, _ = clock(cpu.bistochastize, grid, weights)
     splat, seen = clock(cpu.splat_target, grid, target, problem.confidence)
-    start, y = clock(cpu.start, grid, seen.weight, seen.weighted, "pyramid")
+    start, y = clock(cpu.start, grid, seen.weight, seen.weighted, "pyramid", SMOOTHNESS)
     pcg, _ = clock(_pcg, grid, seen, y)
     slice_, _ = clock(cpu.slice_, grid, y, problem.shape)
     seconds = (build, coarsen, bistochastize, splat, start, pcg, slice_)

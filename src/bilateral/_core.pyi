@@ -30,6 +30,14 @@ class Grid:
         x: NDArray[Any],
         threads: int,
     ) -> None: ...
+    def nested_start(
+        self,
+        weight: NDArray[Any],
+        weighted: NDArray[Any],
+        smoothness: float,
+        x: NDArray[Any],
+        threads: int,
+    ) -> None: ...
 
 class Loss:
     @staticmethod
@@ -58,7 +66,7 @@ class Samples32(_Samples): ...
 class Samples64(_Samples): ...
 
 class _Solver:
-    def __init__(self, grid: Grid, pyramid: bool, threads: int) -> None: ...
+    def __init__(self, grid: Grid, preconditioner: str, threads: int) -> None: ...
     def solve(
         self,
         weight: NDArray[Any],

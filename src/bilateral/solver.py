@@ -16,8 +16,8 @@ from bilateral.system import Callback
 
 Array = NDArray[Any]
 
-PRECONDITIONERS = ("pyramid", "jacobi")
-INITIALS = ("pyramid", "flat")
+PRECONDITIONERS = ("multigrid", "pyramid", "jacobi")
+INITIALS = ("pyramid", "nested", "flat")
 METHODS = ("paper",)
 WEIGHTS = ("joint", "channel")
 

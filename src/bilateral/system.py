@@ -135,7 +135,7 @@ def carry(y: Array, old: System, new: System) -> Array:
 
 def start(grid: BilateralGrid, system: System, initial: str) -> Array:
     """Where PCG starts, without an earlier solution."""
-    return cpu.start(grid._core, system.weight, system.weighted, initial)
+    return cpu.start(grid._core, system.weight, system.weighted, initial, system.smoothness)
 
 
 def start_from(grid: BilateralGrid, system: System, pixels: Array) -> Array:

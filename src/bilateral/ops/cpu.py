@@ -118,17 +118,23 @@ def expand(few: Array, mean: Array, basis: Array) -> Array:
     return many
 
 
-def start(grid: Grid, weight: Array, weighted: Array, initial: str) -> Array:
-    """The paper's start, "pyramid" or "flat"."""
+def start(grid: Grid, weight: Array, weighted: Array, initial: str, smoothness: float) -> Array:
+    """The paper's start, "pyramid" or "flat", or the multigrid hierarchy's, "nested".
+
+    The nested start is 0 where there is no data.
+    """
     x = np.empty_like(weighted)
-    grid.start(weight, weighted, initial == "pyramid", x, get_num_threads())
+    if initial == "nested":
+        grid.nested_start(weight, weighted, smoothness, x, get_num_threads())
+    else:
+        grid.start(weight, weighted, initial == "pyramid", x, get_num_threads())
     return x
 
 
 def solver(grid: Grid, dtype: np.dtype[Any], preconditioner: str) -> Solver:
     """Memory and whatever else solves on one grid share; not for two threads at once."""
     kind = _core.Solver32 if dtype == np.float32 else _core.Solver64
-    return kind(grid, preconditioner == "pyramid", get_num_threads())
+    return kind(grid, preconditioner, get_num_threads())
 
 
 class Outcome(NamedTuple):
