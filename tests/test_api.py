@@ -22,6 +22,7 @@ NAMES = {
     "SolveInfo",
     "Welsch",
     "__version__",
+    "domain_transform",
     "get_num_threads",
     "set_num_threads",
     "solve",
@@ -73,6 +74,10 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
     "Barron": (["alpha", "scale"], set()),
     "GemanMcClure.rho": (["self", "e"], set()),
     "GemanMcClure.weight": (["self", "e"], set()),
+    "domain_transform": (
+        ["image", "reference", "sigma_xy", "sigma_rgb", "iterations"],
+        {"weights", "reference_max", "dtype"},
+    ),
     "set_num_threads": (["n"], set()),
     "get_num_threads": ([], set()),
 }
@@ -94,6 +99,7 @@ DEFAULTS = {
     "BilateralSolver": {"smoothness": 4.0, "tolerance": 1e-3},
     "BilateralSolver.solve": {"confidence": None, "return_info": False},
     "GemanMcClure": {"scale": 1.0},
+    "domain_transform": {"iterations": 3, "weights": None},
 }
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed import machine
-from benchmarks.speed.report import as_json, cores, ms, spread, table
 from benchmarks.speed.timing import geometric_mean
 from benchmarks.supplement import lowrank, robust
+from benchmarks.tables import as_json, cores, ms, spread, table
 
 TARGETS = {
     "rounds_in_solves_at_most": 8.0,

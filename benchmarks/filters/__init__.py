@@ -1,0 +1,1 @@
+"""The filters after the solve, against authors and peers: ``python -m benchmarks.filters``."""
