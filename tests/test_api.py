@@ -23,6 +23,7 @@ NAMES = {
     "Welsch",
     "__version__",
     "get_num_threads",
+    "median",
     "set_num_threads",
     "solve",
 }
@@ -73,6 +74,7 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
     "Barron": (["alpha", "scale"], set()),
     "GemanMcClure.rho": (["self", "e"], set()),
     "GemanMcClure.weight": (["self", "e"], set()),
+    "median": (["image", "size"], set()),
     "set_num_threads": (["n"], set()),
     "get_num_threads": ([], set()),
 }
@@ -94,6 +96,7 @@ DEFAULTS = {
     "BilateralSolver": {"smoothness": 4.0, "tolerance": 1e-3},
     "BilateralSolver.solve": {"confidence": None, "return_info": False},
     "GemanMcClure": {"scale": 1.0},
+    "median": {"size": 5},
 }
 
 

@@ -15,6 +15,7 @@
 #include "bistochastize.hpp"
 #include "build.hpp"
 #include "grid.hpp"
+#include "median.hpp"
 #include "pyramid.hpp"
 #include "splat.hpp"
 #include "system.hpp"
@@ -244,6 +245,73 @@ void test_invalid_confidence(Random& random) {
   }
 }
 
+template <std::size_t M, std::size_t N>
+void test_merge(Random& random) {
+  std::array<int, M> a;
+  std::array<int, N> b;
+  for (int& value : a) value = static_cast<int>(below(random, 9));
+  for (int& value : b) value = static_cast<int>(below(random, 9));
+  const auto all = merge(sort(a), sort(b));
+  std::array<int, M + N> expected;
+  std::copy(b.begin(), b.end(), std::copy(a.begin(), a.end(), expected.begin()));
+  std::sort(expected.begin(), expected.end());
+  CHECK(all == expected);
+}
+
+void test_networks(Random& random) {
+  for (int i = 0; i < 200; ++i) {
+    test_merge<1, 1>(random);
+    test_merge<3, 1>(random);
+    test_merge<2, 5>(random);
+    test_merge<3, 3>(random);
+    test_merge<6, 5>(random);
+    test_merge<12, 13>(random);
+  }
+}
+
+// A window's median, by sorting what is not NaN.
+template <class T>
+T middle(std::vector<T> values) {
+  std::erase_if(values, [](T value) { return value != value; });
+  if (values.empty()) return std::numeric_limits<T>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  const T low = values[(values.size() - 1) / 2], high = values[values.size() / 2];
+  return static_cast<T>((low + high) / T{2});
+}
+
+template <class T>
+void test_median(Random& random) {
+  const std::size_t shapes[][3] = {{1, 1, 1}, {2, 1, 3}, {1, 7, 2}, {35, 33, 1}, {67, 150, 3}};
+  for (const auto& [height, width, channels] : shapes)
+    for (const std::size_t size : {3, 5})
+      for (const std::size_t holes : {0, 1, 90}) {
+        std::vector<T> image(height * width * channels), out(image.size());
+        for (T& value : image) {
+          value = static_cast<T>(below(random, 250));
+          if (std::is_floating_point_v<T> && below(random, 100) < holes)
+            value = std::numeric_limits<T>::quiet_NaN();
+        }
+        median(image.data(), height, width, channels, size, out.data(), 3);
+        bool right = true;
+        for (std::size_t i = 0; i < image.size(); ++i) {
+          const std::size_t k = i % channels, x = i / channels % width, y = i / channels / width;
+          std::vector<T> window;
+          for (std::size_t j = 0; j < size * size; ++j) {
+            const auto at = [&](std::size_t centre, std::size_t offset, std::size_t n) {
+              return detail::mirrored(static_cast<std::ptrdiff_t>(centre + offset) -
+                                          static_cast<std::ptrdiff_t>(size / 2),
+                                      n);
+            };
+            const std::size_t from = at(y, j / size, height) * width + at(x, j % size, width);
+            window.push_back(image[from * channels + k]);
+          }
+          const T expected = middle(window);
+          right = right && (out[i] == expected || (out[i] != out[i] && expected != expected));
+        }
+        CHECK(right);
+      }
+}
+
 }  // namespace
 
 int main() {
@@ -256,6 +324,11 @@ int main() {
   test_bistochastize<float>(random);
   test_bistochastize<double>(random);
   test_invalid_confidence(random);
+  test_networks(random);
+  test_median<std::uint8_t>(random);
+  test_median<std::uint16_t>(random);
+  test_median<float>(random);
+  test_median<double>(random);
   std::printf("%d passed, %d failed\n", checks - failures, failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

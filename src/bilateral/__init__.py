@@ -18,6 +18,7 @@ from importlib.metadata import version as _version
 
 from bilateral.grid import BilateralGrid
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
+from bilateral.median import median
 from bilateral.solver import BilateralSolver, ConvergenceWarning, SolveInfo, solve
 from bilateral.threads import get_num_threads, set_num_threads
 
@@ -37,6 +38,7 @@ __all__ = [
     "Welsch",
     "__version__",
     "get_num_threads",
+    "median",
     "set_num_threads",
     "solve",
 ]

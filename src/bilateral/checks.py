@@ -114,6 +114,15 @@ def choice(name: str, value: str, options: Collection[str]) -> str:
     return value
 
 
+def one_of(name: str, value: int, options: Collection[int]) -> int:
+    """One of a few whole numbers."""
+    number = count(name, value, min(options))
+    if number not in options:
+        listed = " or ".join(str(option) for option in options)
+        raise ValueError(f"{name}: expected {listed}, got {number}.")
+    return number
+
+
 def callback(value: object) -> None:
     """Something to call, or None."""
     if value is not None and not callable(value):
@@ -337,6 +346,27 @@ def pixel_values(name: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
     values = _array(name, value)
     pixel_map(name, values, shape)
     return np.ascontiguousarray(values, dtype=_compute_dtype(values.dtype))
+
+
+def image(name: str, value: ArrayLike) -> Array:
+    """An array (H, W) or (H, W, K) of any real dtype, with at least one value."""
+    values = _array(name, value)
+    if values.ndim not in (2, 3) or values.size == 0:
+        raise ValueError(
+            f"{name}: expected shape (H, W) or (H, W, K) with at least one value, "
+            f"got {values.shape}. Channels come last."
+        )
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def exact_in_float64(name: str, values: Array) -> None:
+    """Raise if an integer is too large for float64 to tell it from its neighbours."""
+    low, high = int(values.min()), int(values.max())
+    if max(-low, high) > 2**53:
+        raise ValueError(
+            f"{name}: expected integers from -2**53 to 2**53, got {low} to {high}. "
+            f"Subtract an offset first."
+        )
 
 
 def warm_start(value: ArrayLike, like: Target) -> Array:
