@@ -69,33 +69,43 @@ BILATERAL_INLINE void median_columns(const T* in, T* out, const TileShape& tile)
   }
 }
 
-// Medians of the windows that have the corners `in`: the mean of the middle two of an even number
-// of values, NaN for none.
+// Where some of the windows with the corners `in` contain NaN, the medians of their other values:
+// the mean of the middle two of an even number of values, NaN for none.
 template <class T, std::size_t size>
 BILATERAL_INLINE void median_of_known(const T* in, T* out, const TileShape& tile) {
   using V = MedianLanes<T>;
   using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   using Count = Lanes<Integer, median_lanes<T>>;
-  constexpr T infinity = std::numeric_limits<T>::infinity();
+  constexpr V nothing = V{} + std::numeric_limits<T>::quiet_NaN();
+  constexpr V infinity = V{} + std::numeric_limits<T>::infinity();
+  const auto value_of = [&](std::size_t i) __attribute__((always_inline)) {
+    return load_lanes<V>(in + i / size * tile.pitch + i % size * tile.step);
+  };
   Count known = {};
-  std::array<V, size * size> values;
-  unroll<size * size>([&](auto i) __attribute__((always_inline)) {
-    const V value = load_lanes<V>(in + i / size * tile.pitch + i % size * tile.step);
-    const Count valid = value == value;
-    known -= valid;
-    values[i] = valid ? value : V{} + infinity;
-  });
-  values = sort(values);
-  V low = V{} + std::numeric_limits<T>::quiet_NaN(), high = low;
-  unroll<size * size / 2 + 1>([&](auto i) __attribute__((always_inline)) {
-    constexpr Integer rank = i;
-    low = (known == 2 * rank + 1) | (known == 2 * rank + 2) ? values[i] : low;
-    high = (known == 2 * rank) | (known == 2 * rank + 1) ? values[i] : high;
+  for (std::size_t i = 0; i < size * size; ++i) known -= value_of(i) == value_of(i);
+  if (fold_lanes<Integer, median_lanes<T>>(known, lanes_least) == size * size) return;
+
+  constexpr std::size_t kept = size * size / 2 + 1;
+  std::array<V, kept> lowest;  // of the values so far, ascending
+  lowest.fill(infinity);
+  for (std::size_t i = 0; i < size * size; ++i) {
+    V value = value_of(i);
+    value = value == value ? value : infinity;
+    unroll<kept>([&](auto k) __attribute__((always_inline)) {
+      const V least = lower(lowest[k], value);
+      value = upper(lowest[k], value);
+      lowest[k] = least;
+    });
+  }
+  V low = nothing, high = nothing;  // low stays so where no value is known
+  unroll<kept>([&](auto k) __attribute__((always_inline)) {
+    constexpr Integer rank = k;
+    low = (known == 2 * rank + 1) | (known == 2 * rank + 2) ? lowest[k] : low;
+    high = (known == 2 * rank) | (known == 2 * rank + 1) ? lowest[k] : high;
   });
   const V half = (low + high) * T(0.5), halves = low * T(0.5) + high * T(0.5);
-  V mean = half - half == T(0) ? half : halves;  // a sum may overflow
-  mean = mean == mean ? mean : low;              // of the two infinities, the lower
-  store_lanes(out, known > 0 ? mean : V{} + std::numeric_limits<T>::quiet_NaN());
+  const V mean = half - half == T(0) ? half : halves;  // a sum may overflow
+  store_lanes(out, mean == mean ? mean : low);         // of the two infinities, the lower
 }
 
 template <class T>
