@@ -58,6 +58,14 @@ BILATERAL_INLINE void store_interleaved(T* to, Lanes<T, N> a, Lanes<T, N> b) {
   }(std::make_index_sequence<N>{});
 }
 
+// The M-th of the K vectors that hold each lane of `value` K times: a, a, a, b, b, b, ...
+template <class T, std::size_t N, std::size_t K, std::size_t M>
+BILATERAL_INLINE Lanes<T, N> repeat_lanes(Lanes<T, N> value) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(value, value, ((M * N + I) / K)...);
+  }(std::make_index_sequence<N>{});
+}
+
 // Two numbers as float64.
 using Pair = Lanes<double, 2>;
 BILATERAL_INLINE Pair load_pair(const double* from) { return load_lanes<Pair>(from); }

@@ -22,6 +22,7 @@ NAMES = {
     "SolveInfo",
     "Welsch",
     "__version__",
+    "domain_transform",
     "get_num_threads",
     "median",
     "set_num_threads",
@@ -75,6 +76,10 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
     "GemanMcClure.rho": (["self", "e"], set()),
     "GemanMcClure.weight": (["self", "e"], set()),
     "median": (["image", "size"], set()),
+    "domain_transform": (
+        ["image", "reference", "sigma_xy", "sigma_rgb", "iterations"],
+        {"weights", "reference_max", "dtype"},
+    ),
     "set_num_threads": (["n"], set()),
     "get_num_threads": ([], set()),
 }
@@ -97,6 +102,7 @@ DEFAULTS = {
     "BilateralSolver.solve": {"confidence": None, "return_info": False},
     "GemanMcClure": {"scale": 1.0},
     "median": {"size": 5},
+    "domain_transform": {"iterations": 3, "weights": None},
 }
 
 

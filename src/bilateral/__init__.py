@@ -16,6 +16,7 @@ in, the same map smooth and aligned with the edges of a photograph out.
 
 from importlib.metadata import version as _version
 
+from bilateral.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
 from bilateral.median import median
@@ -37,6 +38,7 @@ __all__ = [
     "SolveInfo",
     "Welsch",
     "__version__",
+    "domain_transform",
     "get_num_threads",
     "median",
     "set_num_threads",

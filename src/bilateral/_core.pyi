@@ -1,7 +1,7 @@
 """The C++ core. Use it through ``bilateral.ops.cpu``."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
@@ -67,6 +67,21 @@ class _Solver:
 
 class Solver32(_Solver): ...
 class Solver64(_Solver): ...
+
+class _DomainTransform:
+    @classmethod
+    def of(cls, reference: NDArray[Any], step: float, level: float, threads: int) -> Self: ...
+    def filter(
+        self,
+        image: NDArray[Any],
+        mass: NDArray[Any] | None,
+        iterations: int,
+        out: NDArray[Any],
+        threads: int,
+    ) -> tuple[bool, bool]: ...
+
+class DomainTransform32(_DomainTransform): ...
+class DomainTransform64(_DomainTransform): ...
 
 def build_grid(
     reference: NDArray[Any],

@@ -163,7 +163,9 @@ class Reference(NamedTuple):
     highest: float
 
 
-def reference(value: ArrayLike, highest: float | None) -> Reference:
+def reference(
+    value: ArrayLike, highest: float | None, channels: Collection[int] = (1, 3)
+) -> Reference:
     """A gray or RGB image: uint8, uint16 or floating point, any strides."""
     pixels = _array("reference", value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
@@ -174,7 +176,7 @@ def reference(value: ArrayLike, highest: float | None) -> Reference:
         )
     if pixels.ndim == 2:
         pixels = pixels[:, :, np.newaxis]
-    if pixels.ndim != 3 or pixels.shape[2] not in (1, 3):
+    if pixels.ndim != 3 or pixels.shape[2] not in channels:
         hint = (
             " Drop the alpha channel: reference[..., :3]."
             if pixels.ndim == 3 and pixels.shape[2] == 4
@@ -218,19 +220,27 @@ class Target(NamedTuple):
 
 
 def target(
-    value: ArrayLike, shape: tuple[int, int], dtype: DTypeLike | None, precise: bool
+    value: ArrayLike,
+    shape: tuple[int, int],
+    dtype: DTypeLike | None,
+    precise: bool = False,
+    name: str = "target",
+    native: Collection[Any] = (),
 ) -> Target:
-    """A map (H, W) or (H, W, K) of the grid's size, of any real dtype.
+    """A map (H, W) or (H, W, K) of the reference's size, of any real dtype.
 
-    The values come in float64 if they or the result need it, or if the solve shall be `precise`.
+    The values come in float64 if they or the result need it, or if the solve shall be `precise`,
+    and as they are if they and the result are of one `native` dtype.
     """
-    values = _array("target", value)
+    values = _array(name, value)
     result = values.dtype if dtype is None else _result_dtype(dtype)
-    pixel_map("target", values, shape)
+    pixel_map(name, values, shape)
     original = values.shape
     compute = np.result_type(_compute_dtype(values.dtype), _compute_dtype(result))
     if precise:
         compute = np.dtype(np.float64)
+    if values.dtype == result and result in native:
+        compute = result
     values = np.ascontiguousarray(values, dtype=compute).reshape(*shape, -1)
     return Target(values, original, result)
 
@@ -295,6 +305,39 @@ def some_data(problem: T | None) -> T:
             "got none. Check the mask, and NaNs in the target."
         )
     return problem
+
+
+def weights(value: ArrayLike | None, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array | None:
+    """A weight per pixel, divided by the largest, or None for 1 everywhere."""
+    if value is None:
+        return None
+    given = _array("weights", value)
+    if given.shape != shape and given.shape != (*shape, 1):
+        raise ValueError(
+            f"weights: expected one number per pixel, shape {shape}, got {given.shape}. "
+            f"All channels of an image share it."
+        )
+    given = given.reshape(shape).astype(np.float64, copy=False)
+    bad = ~((given >= 0) & np.isfinite(given))
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"weights: expected finite numbers, 0 or above, got {given[row, column]} at row {row}, "
+            f"column {column}. Set it to 0 where there is no data."
+        )
+    largest = given.max()
+    if largest == 0:
+        raise ValueError("weights: expected a number above 0 somewhere, got 0 everywhere.")
+    return np.ascontiguousarray(given / largest, dtype=dtype)
+
+
+def known(found: bool) -> None:
+    """Raise if an image was found to have no pixel with a finite value and a weight above 0."""
+    if not found:
+        raise ValueError(
+            "image: expected at least one pixel with a finite value and a weight above 0, got "
+            "none. Check the weights, and NaNs in the image."
+        )
 
 
 def loss(value: T) -> T:
@@ -379,6 +422,20 @@ def warm_start(value: ArrayLike, like: Target) -> Array:
     if not np.isfinite(values).all():
         raise ValueError("warm_start: expected finite values, got NaN or infinity.")
     return np.ascontiguousarray(values, dtype=like.values.dtype).reshape(like.values.shape)
+
+
+def as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Values as another dtype: integers are rounded, and what does not fit becomes the limit."""
+    if values.dtype == dtype:
+        return values
+    if dtype.kind == "f":
+        if dtype.itemsize < values.dtype.itemsize:
+            values = np.clip(values, np.finfo(dtype).min, np.finfo(dtype).max)
+        return values.astype(dtype, copy=False)
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    # The largest 64-bit integers are no float64; the next smaller one is.
+    top = float(high) if int(float(high)) <= high else np.nextafter(float(high), 0.0)
+    return np.clip(np.rint(values), low, top).astype(dtype)
 
 
 def _compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -256,7 +256,7 @@ class BilateralSolver:
 
     def _pixels(self, y: Array, wanted: checks.Target) -> Array:
         pixels = cpu.slice_(self.grid._core, y, self.grid.shape)
-        return _as(pixels.reshape(wanted.shape), wanted.dtype)
+        return checks.as_dtype(pixels.reshape(wanted.shape), wanted.dtype)
 
     def _info(
         self, residuals: Sequence[float], converged: bool, began: float, rank: int
@@ -535,14 +535,3 @@ def _largest(a: Array, b: Array) -> Array:
     size = max(a.size, b.size)
     larger: Array = np.maximum(np.pad(a, (0, size - a.size)), np.pad(b, (0, size - b.size)))
     return larger
-
-
-def _as(values: Array, dtype: np.dtype[Any]) -> Array:
-    if dtype.kind == "f":
-        if dtype.itemsize < values.dtype.itemsize:
-            values = np.clip(values, np.finfo(dtype).min, np.finfo(dtype).max)
-        return values.astype(dtype, copy=False)
-    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    # The largest 64-bit integers are no float64; the next smaller one is.
-    top = float(high) if int(float(high)) <= high else np.nextafter(float(high), 0.0)
-    return np.clip(np.rint(values), low, top).astype(dtype)

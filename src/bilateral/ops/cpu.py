@@ -168,3 +168,33 @@ def pcg(
             callback,
         )
     )
+
+
+class Filtered(NamedTuple):
+    """A filtered image, and what was found in it."""
+
+    pixels: Array
+    known: bool
+    """Whether any pixel has data; if not, there is no result."""
+    large: bool
+    """Whether a value is too large for differences; if so, there is no result."""
+
+
+def domain_transform(
+    image: Array,
+    mass: Array | None,
+    reference: Array,
+    scale: tuple[float, float],
+    iterations: int,
+    precise: bool,
+) -> Filtered:
+    """Filter an (H, W, K) image along an (H, W, C) reference, in float32 unless `precise`.
+
+    Neighbours p, q share exp(-(step + level * sum_c |I_c(p) - I_c(q)|)) in the first pass, with
+    `scale` = (step, level), and the square of that in each following one.
+    """
+    kind = _core.DomainTransform64 if precise else _core.DomainTransform32
+    threads = get_num_threads()
+    out = np.empty_like(image)
+    core = kind.of(reference, *scale, threads)
+    return Filtered(out, *core.filter(image, mass, iterations, out, threads))

@@ -1,0 +1,198 @@
+// The domain transform's recursive filter (Gastal & Oliveira 2011): passes over the rows, then
+// the columns, each with half the sigma of the one before.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "buffer.hpp"
+#include "domain_weights.hpp"
+#include "recursion.hpp"
+#include "threads.hpp"
+
+namespace bilateral {
+
+// What the filter found in its input.
+struct DomainInput {
+  bool known = true;   // some pixel is finite in all channels and has weight
+  bool large = false;  // a value is so large that a difference might overflow: nothing was done
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr T largest_value = std::numeric_limits<T>::max() / 4;
+
+// to = from^(2^squarings)
+template <class T>
+void raise(const T* from, std::size_t n, int squarings, T* to) {
+  if (squarings == 0) {
+    std::copy_n(from, n, to);
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) to[i] = from[i] * from[i];
+  for (int s = 1; s < squarings; ++s)
+    for (std::size_t i = 0; i < n; ++i) to[i] *= to[i];
+}
+
+// Integers from values that rounding may have put beyond the ends by less than 1/2.
+template <class T, class Pixel>
+void store(const T* from, std::size_t n, Pixel* to) {
+  constexpr T shift = T{1} / std::numeric_limits<T>::epsilon();  // above it, only integers
+  for (std::size_t i = 0; i < n; ++i)
+    to[i] = static_cast<Pixel>(static_cast<std::int32_t>((from[i] + shift) - shift));
+}
+
+// Pixel: the image's type; T: the one to compute with.
+template <class T, class Pixel>
+class DomainFilter {
+ public:
+  DomainFilter(const DomainWeights<T>& weights, int iterations, const Pixel* image, const T* mass,
+               std::size_t channels, Pixel* out, int threads)
+      : weights_(weights),
+        image_(image),
+        given_mass_(mass),
+        out_(out),
+        height_(weights.height),
+        width_(weights.width),
+        channels_(channels),
+        iterations_(iterations),
+        team_(team_size(threads, height_ * width_ * channels, 65536)),
+        scratch_(static_cast<std::size_t>(team_)) {
+    if constexpr (in_place) {
+      values_ = out;
+    } else {
+      work_ = Buffer<T>(height_ * width_ * channels_);
+      values_ = work_.data();
+    }
+  }
+
+  DomainInput run() {
+    if (given_mass_) masses_ = Buffer<T>(height_ * width_);
+    rows(0);
+    if (large_) return {true, true};
+    if (unknown_ && !masses_.size()) {  // now with masses
+      masses_ = Buffer<T>(height_ * width_);
+      rows(0);
+    }
+    if (masses_.size() && !known_) return {false, false};
+    columns(0);
+    for (int i = 1; i < iterations_; ++i) {
+      rows(i);
+      columns(i);
+    }
+    return {};
+  }
+
+ private:
+  static constexpr bool in_place = std::is_same_v<T, Pixel>;
+  // A strip of columns is passed over twice; meanwhile it should stay in the second-level cache.
+  static constexpr std::size_t strip_bytes = std::size_t{1} << 19, strip_step = 8;
+
+  void rows(int pass) {
+    const std::size_t groups = (height_ + rows_in_turn - 1) / rows_in_turn;
+    parallel_for(team_, groups, [&](std::size_t group, std::size_t rank) {
+      const std::size_t y = group * rows_in_turn, count = std::min(rows_in_turn, height_ - y);
+      if (pass == 0)
+        for (std::size_t r = 0; r < count; ++r) load(y + r);
+      std::vector<T>& scratch = scratch_[rank];
+      scratch.resize(2 * rows_in_turn * width_ + 1);
+      T* w = scratch.data() + rows_in_turn * width_;
+      raise(weights_.across.data() + y * width_, count * width_, pass, w);
+      filter_rows(values_ + y * width_ * channels_, masses(y * width_), count, width_, channels_, w,
+                  scratch.data());
+    });
+  }
+
+  void columns(int pass) {
+    const std::size_t bytes = height_ * (channels_ + 1) * sizeof(T) * strip_step;
+    const std::size_t wide = strip_step * std::clamp<std::size_t>(strip_bytes / bytes, 1, 8);
+    parallel_for(team_, (width_ + wide - 1) / wide, [&](std::size_t strip, std::size_t rank) {
+      const std::size_t x = strip * wide, pixels = std::min(wide, width_ - x);
+      std::vector<T>& scratch = scratch_[rank];
+      scratch.resize((height_ + 1) * pixels);
+      T* w = scratch.data() + pixels;
+      for (std::size_t y = 0; y < height_; ++y)
+        raise(weights_.down.data() + y * width_ + x, pixels, pass, w + y * pixels);
+      const Strip<T> columns{
+          values_ + x * channels_, masses(x), height_, pixels, width_, channels_};
+      filter_strip(columns, w, scratch.data());
+      if constexpr (!in_place)
+        if (pass == iterations_ - 1)
+          for (std::size_t y = 0; y < height_; ++y) {
+            const std::size_t first = (y * width_ + x) * channels_;
+            store(values_ + first, pixels * channels_, out_ + first);
+          }
+    });
+  }
+
+  T* masses(std::size_t pixel) { return masses_.size() ? masses_.data() + pixel : nullptr; }
+
+  void load(std::size_t y) {
+    const std::size_t row = width_ * channels_;
+    const Pixel* from = image_ + y * row;
+    T* to = values_ + y * row;
+    for (std::size_t i = 0; i < row; ++i) to[i] = static_cast<T>(from[i]);
+    if constexpr (std::is_floating_point_v<Pixel>) {
+      bool moderate = true;
+      for (std::size_t i = 0; i < row; ++i) moderate &= std::abs(to[i]) <= largest_value<T>;
+      if (!moderate) inspect(to);
+    }
+    if (masses_.size()) weigh(y, to);
+  }
+
+  void inspect(const T* row) {
+    for (std::size_t i = 0; i < width_ * channels_; ++i) {
+      const T size = std::abs(row[i]);
+      if (!(size <= std::numeric_limits<T>::max()))
+        unknown_ = true;
+      else if (size > largest_value<T>)
+        large_ = true;
+    }
+  }
+
+  void weigh(std::size_t y, T* row) {
+    T* mass = masses(y * width_);
+    bool any = false;
+    for (std::size_t x = 0; x < width_; ++x) {
+      T* pixel = row + x * channels_;
+      bool finite = true;
+      for (std::size_t k = 0; k < channels_; ++k)
+        finite &= std::abs(pixel[k]) <= std::numeric_limits<T>::max();
+      mass[x] = !finite ? T{0} : given_mass_ ? given_mass_[y * width_ + x] : T{1};
+      if (mass[x] == T{0}) std::fill_n(pixel, channels_, T{0});
+      any |= mass[x] > T{0};
+    }
+    if (any) known_ = true;
+  }
+
+  const DomainWeights<T>& weights_;
+  const Pixel* image_;
+  const T* given_mass_;
+  Pixel* out_;
+  std::size_t height_, width_, channels_;
+  int iterations_, team_;
+  T* values_;
+  Buffer<T> work_, masses_;
+  std::vector<std::vector<T>> scratch_;
+  std::atomic<bool> unknown_{false}, large_{false}, known_{false};
+};
+
+}  // namespace detail
+
+// Filters an image with as many interleaved channels as given. `mass` (null: 1 everywhere) is at
+// most 1; a pixel with a value that is not finite has none. Unless out is of type T, values are
+// rounded.
+template <class T, class Pixel>
+DomainInput domain_transform(const DomainWeights<T>& weights, int iterations, const Pixel* image,
+                             const T* mass, std::size_t channels, Pixel* out, int threads) {
+  return detail::DomainFilter<T, Pixel>(weights, iterations, image, mass, channels, out, threads)
+      .run();
+}
+
+}  // namespace bilateral

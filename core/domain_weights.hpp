@@ -1,0 +1,159 @@
+// What neighbouring pixels share in the domain transform (Gastal & Oliveira 2011): a^d, d being
+// their distance along the curve (x, I(x)) of a reference image.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include "buffer.hpp"
+#include "multiversion.hpp"
+#include "threads.hpp"
+
+namespace bilateral {
+
+// Reference pixels, channels interleaved: row-major, height x width x channels.
+template <class R>
+struct Guide {
+  const R* data;
+  std::size_t height, width, channels;
+};
+
+// exp(-(step + level * sum_c |I_c(p) - I_c(q)|)) for neighbours p and q.
+struct DomainScale {
+  double step, level;
+};
+
+// The weights of the first pass; each later pass squares them. The first column of `across` and
+// the first row of `down` have no neighbour: 0.
+template <class T>
+struct DomainWeights {
+  std::size_t height, width;
+  Buffer<T> across, down;
+};
+
+namespace detail {
+
+// Integers have exact sums, and those of a byte are few enough for a table.
+template <class T, class R>
+using Difference =
+    std::conditional_t<std::is_integral_v<R>, std::int32_t, std::common_type_t<T, R>>;
+
+template <class D, class R>
+BILATERAL_INLINE D difference(const R* p, const R* q, std::size_t channels) {
+  D sum = 0;
+  for (std::size_t k = 0; k < channels; ++k) {
+    const auto a = static_cast<D>(p[k]), b = static_cast<D>(q[k]);
+    sum += a > b ? a - b : b - a;
+  }
+  return sum;
+}
+
+template <class D, class R>
+BILATERAL_INLINE void differences_of(const R* p, const R* q, std::size_t n, std::size_t channels,
+                                     D* to) {
+  if (channels == 3)
+    for (std::size_t x = 0; x < n; ++x) to[x] = difference<D>(p + 3 * x, q + 3 * x, 3);
+  else if (channels == 1)
+    for (std::size_t x = 0; x < n; ++x) to[x] = difference<D>(p + x, q + x, 1);
+  else
+    for (std::size_t x = 0; x < n; ++x)
+      to[x] = difference<D>(p + channels * x, q + channels * x, channels);
+}
+
+template <class R>
+BILATERAL_INLINE bool finite_values(const R* values, std::size_t n) {
+  bool finite = true;
+  for (std::size_t i = 0; i < n; ++i)
+    finite &= std::abs(values[i]) <= std::numeric_limits<R>::max();
+  return finite;
+}
+
+#define BILATERAL_DIFFERENCES(R, D)                                                     \
+  BILATERAL_MULTIVERSION inline void differences(const R* p, const R* q, std::size_t n, \
+                                                 std::size_t channels, D* to) {         \
+    differences_of(p, q, n, channels, to);                                              \
+  }
+BILATERAL_DIFFERENCES(std::uint8_t, std::int32_t)
+BILATERAL_DIFFERENCES(std::uint16_t, std::int32_t)
+BILATERAL_DIFFERENCES(float, float)
+BILATERAL_DIFFERENCES(float, double)
+BILATERAL_DIFFERENCES(double, double)
+#undef BILATERAL_DIFFERENCES
+
+// From differences to weights.
+template <class T, class R>
+class Decay {
+ public:
+  explicit Decay(DomainScale scale)
+      : step_(static_cast<Real>(std::min(scale.step, most))),
+        level_(static_cast<Real>(std::min(scale.level, most))) {
+    if constexpr (tabulated)
+      for (std::size_t i = 0; i < table_.size(); ++i)
+        table_[i] = weight(static_cast<Difference<T, R>>(i));
+  }
+
+  void operator()(const Difference<T, R>* difference, std::size_t n, T* to) const {
+    for (std::size_t x = 0; x < n; ++x)
+      if constexpr (tabulated)
+        to[x] = table_[static_cast<std::size_t>(difference[x])];
+      else
+        to[x] = weight(difference[x]);
+  }
+
+ private:
+  static constexpr bool tabulated = std::is_same_v<R, std::uint8_t>;
+  using Real = std::conditional_t<std::is_same_v<R, double>, double, T>;
+  static constexpr double most = static_cast<double>(std::numeric_limits<Real>::max());
+
+  T weight(Difference<T, R> difference) const {
+    const auto levels =
+        std::min(static_cast<Real>(difference), std::numeric_limits<Real>::max());  // not 0 * inf
+    return static_cast<T>(std::exp(-(step_ + level_ * levels)));
+  }
+
+  Real step_, level_;
+  std::array<T, tabulated ? 3 * 255 + 1 : 0> table_{};
+};
+
+}  // namespace detail
+
+// Throws std::domain_error if a reference value is not finite.
+template <class T, class R>
+DomainWeights<T> domain_weights(const Guide<R>& guide, DomainScale scale, int threads) {
+  const std::size_t width = guide.width, row = width * guide.channels;
+  DomainWeights<T> weights{guide.height, width, Buffer<T>(guide.height * width),
+                           Buffer<T>(guide.height * width)};
+  const detail::Decay<T, R> decay(scale);
+  const int team = team_size(threads, guide.height * width, 65536);
+  std::vector<std::vector<detail::Difference<T, R>>> scratch(static_cast<std::size_t>(team));
+  parallel_for(team, guide.height, [&](std::size_t y, std::size_t rank) {
+    auto& difference = scratch[rank];
+    difference.resize(width);
+    const R* pixels = guide.data + y * row;
+    if constexpr (std::is_floating_point_v<R>)
+      if (!detail::finite_values(pixels, row))
+        throw std::domain_error("reference: expected finite values, got others.");
+    T* across = weights.across.data() + y * width;
+    across[0] = T{0};
+    detail::differences(pixels + guide.channels, pixels, width - 1, guide.channels,
+                        difference.data());
+    decay(difference.data(), width - 1, across + 1);
+    T* down = weights.down.data() + y * width;
+    if (y == 0) {
+      std::fill_n(down, width, T{0});
+    } else {
+      detail::differences(pixels, pixels - row, width, guide.channels, difference.data());
+      decay(difference.data(), width, down);
+    }
+  });
+  return weights;
+}
+
+}  // namespace bilateral
