@@ -22,6 +22,7 @@ NAMES = {
     "SolveInfo",
     "Welsch",
     "__version__",
+    "confidence",
     "domain_transform",
     "get_num_threads",
     "median",
@@ -76,6 +77,13 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
     "GemanMcClure.rho": (["self", "e"], set()),
     "GemanMcClure.weight": (["self", "e"], set()),
     "median": (["image", "size"], set()),
+    "confidence.edge_aware_variance": (
+        ["target", "reference", "sigma_xy", "sigma_rgb", "sigma", "margin"],
+        {"reference_max"},
+    ),
+    "confidence.upsampling_support": (["shape", "factor", "sigma"], {"overlap"}),
+    "confidence.from_interval": (["lower", "upper"], {"scale"}),
+    "confidence.left_right_consistency": (["left", "right", "threshold"], {"view", "soft"}),
     "domain_transform": (
         ["image", "reference", "sigma_xy", "sigma_rgb", "iterations"],
         {"weights", "reference_max", "dtype"},
@@ -102,6 +110,9 @@ DEFAULTS = {
     "BilateralSolver.solve": {"confidence": None, "return_info": False},
     "GemanMcClure": {"scale": 1.0},
     "median": {"size": 5},
+    "confidence.edge_aware_variance": {"sigma_xy": 32, "sigma_rgb": 32, "sigma": 2.0, "margin": 0},
+    "confidence.upsampling_support": {"sigma": None, "overlap": "nearest"},
+    "confidence.left_right_consistency": {"threshold": 1.0, "view": "left", "soft": False},
     "domain_transform": {"iterations": 3, "weights": None},
 }
 

@@ -16,6 +16,7 @@ in, the same map smooth and aligned with the edges of a photograph out.
 
 from importlib.metadata import version as _version
 
+from bilateral import confidence
 from bilateral.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
@@ -38,6 +39,7 @@ __all__ = [
     "SolveInfo",
     "Welsch",
     "__version__",
+    "confidence",
     "domain_transform",
     "get_num_threads",
     "median",
