@@ -1,0 +1,1 @@
+"""The filters after the slice, timed in turns with their peers."""
