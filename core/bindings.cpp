@@ -24,6 +24,7 @@
 #include "domain_transform.hpp"
 #include "grid.hpp"
 #include "lowrank.hpp"
+#include "median.hpp"
 #include "multigrid.hpp"
 #include "nested.hpp"
 #include "pyramid.hpp"
@@ -144,6 +145,15 @@ void py_blur(const PyGrid& self, const Input<T>& vertices, const Output<T>& out,
   require(out.size() == vertices.size(), "out does not match the input");
   const nb::gil_scoped_release release;
   blur(self.grid(), vertices.data(), channels, out.data(), threads);
+}
+
+template <class T>
+void py_median(const Input<T>& image, const Output<T>& out, std::size_t size, int threads) {
+  require(image.ndim() == 3 && image.size() > 0, "image must be H x W x K");
+  require(out.size() == image.size(), "out does not match the image");
+  require(size == 3 || size == 5, "size must be 3 or 5");
+  const nb::gil_scoped_release release;
+  median(image.data(), image.shape(0), image.shape(1), image.shape(2), size, out.data(), threads);
 }
 
 template <class T>
@@ -432,6 +442,11 @@ void define_build(nb::module_& m) {
         "nominal_max"_a, "sigma_xy"_a, "sigma"_a, "threads"_a);
 }
 
+template <class T>
+void define_filters(nb::module_& m) {
+  m.def("median", &py_median<T>, "image"_a.noconvert(), "out"_a.noconvert(), "size"_a, "threads"_a);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -456,4 +471,8 @@ NB_MODULE(_core, m) {
   define_build<std::uint16_t>(m);
   define_build<float>(m);
   define_build<double>(m);
+  define_filters<std::uint8_t>(m);
+  define_filters<std::uint16_t>(m);
+  define_filters<float>(m);
+  define_filters<double>(m);
 }

@@ -22,8 +22,10 @@ NAMES = {
     "SolveInfo",
     "Welsch",
     "__version__",
+    "confidence",
     "domain_transform",
     "get_num_threads",
+    "median",
     "set_num_threads",
     "solve",
 }
@@ -74,6 +76,14 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
     "Barron": (["alpha", "scale"], set()),
     "GemanMcClure.rho": (["self", "e"], set()),
     "GemanMcClure.weight": (["self", "e"], set()),
+    "median": (["image", "size"], set()),
+    "confidence.edge_aware_variance": (
+        ["target", "reference", "sigma_xy", "sigma_rgb", "sigma", "margin"],
+        {"reference_max"},
+    ),
+    "confidence.upsampling_support": (["shape", "factor", "sigma"], {"overlap"}),
+    "confidence.from_interval": (["lower", "upper"], {"scale"}),
+    "confidence.left_right_consistency": (["left", "right", "threshold"], {"view", "soft"}),
     "domain_transform": (
         ["image", "reference", "sigma_xy", "sigma_rgb", "iterations"],
         {"weights", "reference_max", "dtype"},
@@ -99,6 +109,10 @@ DEFAULTS = {
     "BilateralSolver": {"smoothness": 4.0, "tolerance": 1e-3},
     "BilateralSolver.solve": {"confidence": None, "return_info": False},
     "GemanMcClure": {"scale": 1.0},
+    "median": {"size": 5},
+    "confidence.edge_aware_variance": {"sigma_xy": 32, "sigma_rgb": 32, "sigma": 2.0, "margin": 0},
+    "confidence.upsampling_support": {"sigma": None, "overlap": "nearest"},
+    "confidence.left_right_consistency": {"threshold": 1.0, "view": "left", "soft": False},
     "domain_transform": {"iterations": 3, "weights": None},
 }
 

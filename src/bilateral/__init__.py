@@ -16,9 +16,11 @@ in, the same map smooth and aligned with the edges of a photograph out.
 
 from importlib.metadata import version as _version
 
+from bilateral import confidence
 from bilateral.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
+from bilateral.median import median
 from bilateral.solver import BilateralSolver, ConvergenceWarning, SolveInfo, solve
 from bilateral.threads import get_num_threads, set_num_threads
 
@@ -37,8 +39,10 @@ __all__ = [
     "SolveInfo",
     "Welsch",
     "__version__",
+    "confidence",
     "domain_transform",
     "get_num_threads",
+    "median",
     "set_num_threads",
     "solve",
 ]

@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -112,6 +112,15 @@ def choice(name: str, value: str, options: Collection[str]) -> str:
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"{name}: expected one of {listed}, got {_got(value)}.")
     return value
+
+
+def one_of(name: str, value: int, options: Collection[int]) -> int:
+    """One of a few whole numbers."""
+    number = count(name, value, min(options))
+    if number not in options:
+        listed = " or ".join(str(option) for option in options)
+        raise ValueError(f"{name}: expected {listed}, got {number}.")
+    return number
 
 
 def callback(value: object) -> None:
@@ -380,6 +389,70 @@ def pixel_values(name: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
     values = _array(name, value)
     pixel_map(name, values, shape)
     return np.ascontiguousarray(values, dtype=_compute_dtype(values.dtype))
+
+
+def image(name: str, value: ArrayLike) -> Array:
+    """An array (H, W) or (H, W, K) of any real dtype, with at least one value."""
+    values = _array(name, value)
+    if values.ndim not in (2, 3) or values.size == 0:
+        raise ValueError(
+            f"{name}: expected shape (H, W) or (H, W, K) with at least one value, "
+            f"got {values.shape}. Channels come last."
+        )
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def real_map(name: str, value: ArrayLike, like: tuple[str, Array] | None = None) -> Array:
+    """A map (H, W) to compute with, of the shape of another one if that is given with its name."""
+    values = _array(name, value)
+    if like is not None and values.shape != like[1].shape:
+        raise ValueError(
+            f"{name}: expected the shape of {like[0]}, {like[1].shape}, got {values.shape}."
+        )
+    if values.ndim != 2 or values.size == 0:
+        raise ValueError(
+            f"{name}: expected shape (H, W) with at least one value, got {values.shape}."
+        )
+    return values.astype(_compute_dtype(values.dtype), copy=False)
+
+
+def size_2d(name: str, value: Sequence[int]) -> tuple[int, int]:
+    """Height and width, at least 1 each. An array's longer shape gives its first two."""
+    try:
+        height, width = tuple(value)[:2]
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected (height, width), got {_got(value)}.") from None
+    return count(f"{name}[0] (height)", height, 1), count(f"{name}[1] (width)", width, 1)
+
+
+def one_or_two(name: str, value: Any, check: Callable[[str, Any], T]) -> tuple[T, T]:
+    """Two things that a check returns, from a pair or from one that serves as both."""
+    if not isinstance(value, list | tuple):
+        return (check(name, value),) * 2
+    if len(value) != 2:
+        raise ValueError(f"{name}: expected one or two numbers, got {_got(value)}.")
+    return check(f"{name}[0]", value[0]), check(f"{name}[1]", value[1])
+
+
+def ascending(lower: Array, upper: Array) -> None:
+    """Raise if an interval ends before it begins."""
+    wrong = lower > upper
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"lower: expected at most upper, got {lower[row, column]} > {upper[row, column]} at "
+            f"row {row}, column {column}. Use NaN where there is no interval."
+        )
+
+
+def exact_in_float64(name: str, values: Array) -> None:
+    """Raise if an integer is too large for float64 to tell it from its neighbours."""
+    low, high = int(values.min()), int(values.max())
+    if max(-low, high) > 2**53:
+        raise ValueError(
+            f"{name}: expected integers from -2**53 to 2**53, got {low} to {high}. "
+            f"Subtract an offset first."
+        )
 
 
 def warm_start(value: ArrayLike, like: Target) -> Array:

@@ -61,6 +61,13 @@ def blur(grid: Grid, vertices: Array) -> Array:
     return out
 
 
+def median(image: Array, size: int) -> Array:
+    """Median over size x size pixels of an (H, W, K) image, uint8, uint16, float32 or float64."""
+    out = np.empty_like(image)
+    _core.median(image, out, size, get_num_threads())
+    return out
+
+
 class Observation(NamedTuple):
     """S c and S (c t), and what was seen on the way."""
 
