@@ -45,6 +45,8 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
             "method",
             "preconditioner",
             "initial",
+            "smooth",
+            "rank_tolerance",
             "warm_start",
             "callback",
             "return_info",
@@ -66,9 +68,13 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
     ),
     "BilateralSolver.solve": (
         ["self", "target", "confidence"],
-        {"warm_start", "callback", "return_info", "dtype"},
+        {"smooth", "rank_tolerance", "warm_start", "callback", "return_info", "dtype"},
     ),
-    "SolveInfo": (["iterations", "converged", "residuals", "n_vertices", "seconds"], set()),
+    "BilateralSolver.solve_robust": (
+        ["self", "target", "confidence", "loss", "iterations"],
+        {"weights", "min_change", "smooth", "warm_start", "callback", "return_info", "dtype"},
+    ),
+    "SolveInfo": (["iterations", "converged", "residuals", "n_vertices", "seconds", "rank"], set()),
     **{
         name: (["scale"], set())
         for name in ("Cauchy", "Charbonnier", "GemanMcClure", "Huber", "Welsch")
@@ -107,7 +113,14 @@ DEFAULTS = {
     },
     "BilateralGrid": {"sigma_xy": 8, "sigma_luma": 8, "sigma_chroma": 8, "blur": "paper"},
     "BilateralSolver": {"smoothness": 4.0, "tolerance": 1e-3},
-    "BilateralSolver.solve": {"confidence": None, "return_info": False},
+    "BilateralSolver.solve": {"confidence": None, "rank_tolerance": None, "return_info": False},
+    "BilateralSolver.solve_robust": {
+        "confidence": None,
+        "loss": bilateral.GemanMcClure(1.0),
+        "iterations": 32,
+        "weights": "joint",
+        "min_change": 0.0,
+    },
     "GemanMcClure": {"scale": 1.0},
     "median": {"size": 5},
     "confidence.edge_aware_variance": {"sigma_xy": 32, "sigma_rgb": 32, "sigma": 2.0, "margin": 0},

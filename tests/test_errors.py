@@ -278,6 +278,8 @@ ARGUMENTS = [
     "callback",
     "dtype",
     "warm_start",
+    "smooth",
+    "rank_tolerance",
     "reference_max",
     *NUMBERS,
 ]

@@ -19,9 +19,11 @@ from importlib.metadata import version as _version
 from bilateral import confidence
 from bilateral.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
+from bilateral.info import ConvergenceWarning, SolveInfo
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
 from bilateral.median import median
-from bilateral.solver import BilateralSolver, ConvergenceWarning, SolveInfo, solve
+from bilateral.one_call import solve
+from bilateral.solver import BilateralSolver
 from bilateral.threads import get_num_threads, set_num_threads
 
 __version__ = _version("bilateral")

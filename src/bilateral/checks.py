@@ -340,6 +340,18 @@ def known(found: bool) -> None:
         )
 
 
+def smooth(value: Any) -> tuple[float, float] | None:
+    """The domain transform's sigmas after a solve, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(
+            f"smooth: expected two numbers (sigma_xy, sigma_rgb) or None, got {_got(value)}. "
+            f"The paper's choice for stereo is (4, 4)."
+        )
+    return positive("smooth[0]", value[0]), positive("smooth[1]", value[1])
+
+
 def loss(value: T) -> T:
     """A robust loss: anything with `rho` and `weight`."""
     if isinstance(value, type) or not callable(getattr(value, "weight", None)):

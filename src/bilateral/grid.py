@@ -23,7 +23,8 @@ class BilateralGrid:
     Parameters
     ----------
     reference : (H, W) or (H, W, 3) array
-        Gray or RGB; uint8, uint16 or floating point, with white at 255, 65535 or 1.
+        Gray or RGB; uint8, uint16 or floating point, with white at 255, 65535 or 1. It is kept,
+        not copied: a solve with `smooth` reads it again.
     sigma_xy : float
         Size of a cell in pixels.
     sigma_luma, sigma_chroma : float
@@ -72,6 +73,7 @@ class BilateralGrid:
         weights = checks.blur(blur, 2 + channels)
         matrix, offset = color.feature_map(channels, image.highest)
         self.shape: tuple[int, int] = (height, width)
+        self._reference = image
         try:
             self._core = cpu.build_grid(
                 image.pixels, matrix, offset, image.highest, sigma_xy, sigmas

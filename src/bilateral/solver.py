@@ -1,16 +1,17 @@
-"""The bilateral solver: one call, or an object that keeps the grid for many targets."""
+"""The bilateral solver: an object that keeps the grid for many targets."""
 
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import checks, losses, lowrank, robust, system
+from bilateral.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
+from bilateral.info import ConvergenceWarning, SolveInfo
 from bilateral.ops import cpu
 from bilateral.system import Callback
 
@@ -24,39 +25,6 @@ WEIGHTS = ("joint", "channel")
 _GEMAN_MCCLURE = losses.GemanMcClure(1.0)
 _FLOAT32_TOLERANCE = 1e-5
 """Below this, rounding in float32 would be felt: such solves run in float64 whatever the target."""
-
-
-class ConvergenceWarning(UserWarning):
-    """A solve ended at `max_iterations` before it reached its tolerance."""
-
-
-@dataclass(frozen=True)
-class SolveInfo:
-    """How a solve went.
-
-    Attributes
-    ----------
-    iterations : int
-        Steps of conjugate gradients; with several channels, of the slowest.
-    converged : bool
-        Whether the last entry of `residuals` is within the tolerance for every channel.
-    residuals : tuple of float
-        After each step, an estimate of the remaining RMS error over the pixels, relative to the
-        range of the known target values; with several channels, the largest.
-    n_vertices : int
-        Size of the linear system.
-    seconds : float
-        Wall-clock time of the call, the grid included where the call built it.
-    rank : int
-        Number of channels solved: those of the target, or fewer with a `rank_tolerance`.
-    """
-
-    iterations: int
-    converged: bool
-    residuals: tuple[float, ...]
-    n_vertices: int
-    seconds: float
-    rank: int = 1
 
 
 class BilateralSolver:
@@ -135,6 +103,7 @@ class BilateralSolver:
         target: ArrayLike,
         confidence: ArrayLike | None = ...,
         *,
+        smooth: tuple[float, float] | None = ...,
         rank_tolerance: float | None = ...,
         warm_start: ArrayLike | None = ...,
         callback: Callback | None = ...,
@@ -147,6 +116,7 @@ class BilateralSolver:
         target: ArrayLike,
         confidence: ArrayLike | None = ...,
         *,
+        smooth: tuple[float, float] | None = ...,
         rank_tolerance: float | None = ...,
         warm_start: ArrayLike | None = ...,
         callback: Callback | None = ...,
@@ -158,6 +128,7 @@ class BilateralSolver:
         target: ArrayLike,
         confidence: ArrayLike | None = None,
         *,
+        smooth: tuple[float, float] | None = None,
         rank_tolerance: float | None = None,
         warm_start: ArrayLike | None = None,
         callback: Callback | None = None,
@@ -172,6 +143,9 @@ class BilateralSolver:
             What to smooth. A pixel with a value that is not finite counts as unknown.
         confidence : (H, W) array, optional
             How much to trust each pixel, 0 for unknown; 1 everywhere if left out.
+        smooth : (sigma_xy, sigma_rgb), optional
+            Filter the result by `domain_transform` with these sigmas, in pixels and in 8-bit grey
+            levels: it takes away the blocks that the grid's cells leave, and keeps the edges.
         rank_tolerance : float, optional
             For many channels in one unit, such as class probabilities: solve for as few
             combinations of them as hold all but this part of the target's variance, and expand
@@ -195,7 +169,7 @@ class BilateralSolver:
             Only with ``return_info=True``.
         """
         x, info = self._solve(
-            target, confidence, rank_tolerance, warm_start, callback, dtype, stacklevel=3
+            target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, stacklevel=3
         )
         return (x, info) if return_info else x
 
@@ -203,6 +177,7 @@ class BilateralSolver:
         self,
         target: ArrayLike,
         confidence: ArrayLike | None,
+        smooth: tuple[float, float] | None,
         rank_tolerance: float | None,
         warm_start: ArrayLike | None,
         callback: Callback | None,
@@ -211,6 +186,7 @@ class BilateralSolver:
     ) -> tuple[Array, SolveInfo]:
         began = time.perf_counter()
         wanted, weights = self._check(target, confidence, dtype)
+        sigmas = checks.smooth(smooth)
         if rank_tolerance is not None:
             checks.fraction("rank_tolerance", rank_tolerance)
         earlier = None if warm_start is None else checks.warm_start(warm_start, wanted)
@@ -225,7 +201,7 @@ class BilateralSolver:
         if self._fixed_steps or self.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= self.tolerance
         vertices = system.values(problem, y) if few is None else few.expand(y)
-        x = self._pixels(vertices, wanted)
+        x = self._pixels(vertices, wanted, sigmas)
         return x, self._info(residuals, converged, began, rank=y.shape[1])
 
     def _check(
@@ -253,8 +229,11 @@ class BilateralSolver:
         tolerance = -1.0 if self._fixed_steps else self.tolerance
         return system.Options(self.preconditioner, self.initial, self.max_iterations, tolerance)
 
-    def _pixels(self, y: Array, wanted: checks.Target) -> Array:
+    def _pixels(self, y: Array, wanted: checks.Target, sigmas: tuple[float, float] | None) -> Array:
         pixels = cpu.slice_(self.grid._core, y, self.grid.shape)
+        if sigmas is not None:
+            guide = self.grid._reference
+            pixels = domain_transform(pixels, guide.pixels, *sigmas, reference_max=guide.highest)
         return checks.as_dtype(pixels.reshape(wanted.shape), wanted.dtype)
 
     def _info(
@@ -290,6 +269,7 @@ class BilateralSolver:
         *,
         weights: str = ...,
         min_change: float = ...,
+        smooth: tuple[float, float] | None = ...,
         warm_start: ArrayLike | None = ...,
         callback: Callback | None = ...,
         return_info: Literal[False] = ...,
@@ -305,6 +285,7 @@ class BilateralSolver:
         *,
         weights: str = ...,
         min_change: float = ...,
+        smooth: tuple[float, float] | None = ...,
         warm_start: ArrayLike | None = ...,
         callback: Callback | None = ...,
         return_info: Literal[True],
@@ -319,6 +300,7 @@ class BilateralSolver:
         *,
         weights: str = "joint",
         min_change: float = 0.0,
+        smooth: tuple[float, float] | None = None,
         warm_start: ArrayLike | None = None,
         callback: Callback | None = None,
         return_info: bool = False,
@@ -350,6 +332,8 @@ class BilateralSolver:
         min_change : float
             A round that moves the solution by no more than this, RMS over the pixels and relative
             to the range of the known values, is the last.
+        smooth : (sigma_xy, sigma_rgb), optional
+            As for `solve`.
         warm_start : array like target, optional
             An earlier solution for the first round to start from.
         callback : function of (round, movement), optional
@@ -388,6 +372,7 @@ class BilateralSolver:
             iterations,
             weights,
             min_change,
+            smooth,
             warm_start,
             callback,
             dtype,
@@ -403,6 +388,7 @@ class BilateralSolver:
         iterations: int,
         weights: str,
         min_change: float,
+        smooth: tuple[float, float] | None,
         warm_start: ArrayLike | None,
         callback: Callback | None,
         dtype: DTypeLike | None,
@@ -410,6 +396,7 @@ class BilateralSolver:
     ) -> tuple[Array, SolveInfo]:
         began = time.perf_counter()
         wanted, initial = self._check(target, confidence, dtype)
+        sigmas = checks.smooth(smooth)
         earlier = None if warm_start is None else checks.warm_start(warm_start, wanted)
         checks.loss(loss)
         checks.count("iterations", iterations, 1)
@@ -439,94 +426,9 @@ class BilateralSolver:
             solutions.append(system.values(rounds.problem, rounds.y))
             movements = _largest(movements, np.array(rounds.movements))
         y = solutions[0] if len(solutions) == 1 else np.concatenate(solutions, axis=1)
-        x = self._pixels(y, wanted)
+        x = self._pixels(y, wanted, sigmas)
         converged = bool(movements[-1] <= self.tolerance)
         return x, self._info(movements.tolist(), converged, began, channels)
-
-
-def solve(
-    reference: ArrayLike,
-    target: ArrayLike,
-    confidence: ArrayLike | None = None,
-    *,
-    sigma_xy: float = 8,
-    sigma_luma: float = 8,
-    sigma_chroma: float = 8,
-    smoothness: float = 4.0,
-    blur: str | tuple[float, float, float] = "paper",
-    tolerance: float = 1e-3,
-    max_iterations: int | None = None,
-    preconditioner: str = "pyramid",
-    initial: str = "pyramid",
-    method: str | None = None,
-    rank_tolerance: float | None = None,
-    warm_start: ArrayLike | None = None,
-    callback: Callback | None = None,
-    return_info: bool = False,
-    reference_max: float | None = None,
-    dtype: DTypeLike | None = None,
-) -> Any:
-    """Smooth a target so that it follows the edges of a reference image.
-
-    Parameters
-    ----------
-    reference : (H, W) or (H, W, 3) array
-        The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1.
-    target : (H, W) or (H, W, K) array
-        What to smooth: depth, flow, chroma, masks. A pixel with a value that is not finite counts
-        as unknown.
-    confidence : (H, W) array, optional
-        How much to trust each pixel, 0 for unknown; 1 everywhere if left out.
-    sigma_xy : float
-        Size of a grid cell in pixels.
-    sigma_luma, sigma_chroma : float
-        Size of a grid cell in 8-bit grey levels.
-    smoothness : float
-        The paper's lambda: larger is smoother.
-    blur, reference_max
-        As for `BilateralGrid`.
-    tolerance, max_iterations, preconditioner, initial, method
-        As for `BilateralSolver`.
-    rank_tolerance, warm_start, callback, return_info, dtype
-        As for `BilateralSolver.solve`.
-
-    Returns
-    -------
-    x : array
-        Of the target's shape and dtype.
-    info : SolveInfo
-        Only with ``return_info=True``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import bilateral
-    >>> photo = np.zeros((32, 32), np.uint8)
-    >>> photo[:, 16:] = 255
-    >>> target = np.full((32, 32), np.nan, np.float32)
-    >>> target[4, 4], target[4, 28] = 1, 2
-    >>> bilateral.solve(photo, target)[20, [0, 15, 16, 31]].round(2).tolist()
-    [1.0, 1.0, 2.0, 2.0]
-    """
-    began = time.perf_counter()
-    grid = BilateralGrid(
-        reference, sigma_xy, sigma_luma, sigma_chroma, blur, reference_max=reference_max
-    )
-    solver = BilateralSolver(
-        grid,
-        smoothness,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-        preconditioner=preconditioner,
-        initial=initial,
-        method=method,
-    )
-    x, info = solver._solve(
-        target, confidence, rank_tolerance, warm_start, callback, dtype, stacklevel=3
-    )
-    if not return_info:
-        return x
-    return x, replace(info, seconds=time.perf_counter() - began)
 
 
 def _largest(a: Array, b: Array) -> Array:
