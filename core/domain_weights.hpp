@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
 
 #include "buffer.hpp"
+#include "exponential.hpp"
 #include "multiversion.hpp"
 #include "threads.hpp"
 
@@ -75,6 +77,21 @@ bool bounded(const R* values, std::size_t n, R most) {
   return beyond == 0;
 }
 
+// exp(-(step + level * difference))
+template <class D, class T>
+BILATERAL_INLINE void weights_of(const D* __restrict difference, std::size_t n, DomainScale scale,
+                                 T* __restrict to) {
+  using Real = std::conditional_t<std::is_integral_v<D>, T, D>;
+  constexpr Real most = std::numeric_limits<Real>::max(), far = 1e4;  // exp(-far) is 0
+  const auto step = static_cast<Real>(std::min(scale.step, static_cast<double>(most)));
+  const auto level = static_cast<Real>(std::min(scale.level, static_cast<double>(most)));
+  for (std::size_t x = 0; x < n; ++x) {
+    const auto levels = static_cast<Real>(difference[x]);
+    const Real exponent = step + level * (levels < most ? levels : most);  // never 0 * infinity
+    to[x] = decay(static_cast<T>(exponent < far ? exponent : far));
+  }
+}
+
 #define BILATERAL_DIFFERENCES(R, D)                                                     \
   BILATERAL_MULTIVERSION inline void differences(const R* p, const R* q, std::size_t n, \
                                                  std::size_t channels, D* to) {         \
@@ -87,39 +104,45 @@ BILATERAL_DIFFERENCES(float, double)
 BILATERAL_DIFFERENCES(double, double)
 #undef BILATERAL_DIFFERENCES
 
+#define BILATERAL_WEIGHTS(D, T)                                                        \
+  BILATERAL_MULTIVERSION inline void decay_weights(const D* difference, std::size_t n, \
+                                                   DomainScale scale, T* to) {         \
+    weights_of(difference, n, scale, to);                                              \
+  }
+BILATERAL_WEIGHTS(std::int32_t, float)
+BILATERAL_WEIGHTS(std::int32_t, double)
+BILATERAL_WEIGHTS(float, float)
+BILATERAL_WEIGHTS(double, float)
+BILATERAL_WEIGHTS(double, double)
+#undef BILATERAL_WEIGHTS
+
 // From differences to weights.
 template <class T, class R>
 class Decay {
  public:
-  explicit Decay(DomainScale scale)
-      : step_(static_cast<Real>(std::min(scale.step, most))),
-        level_(static_cast<Real>(std::min(scale.level, most))) {
-    if constexpr (tabulated)
-      for (std::size_t i = 0; i < table_.size(); ++i)
-        table_[i] = weight(static_cast<Difference<T, R>>(i));
+  using D = Difference<T, R>;
+
+  explicit Decay(DomainScale scale) : scale_(scale) {
+    if constexpr (tabulated) {
+      std::array<D, table_size> all;
+      std::iota(all.begin(), all.end(), D{0});
+      decay_weights(all.data(), table_size, scale, table_.data());
+    }
   }
 
-  void operator()(const Difference<T, R>* difference, std::size_t n, T* to) const {
-    for (std::size_t x = 0; x < n; ++x)
-      if constexpr (tabulated)
-        to[x] = table_[static_cast<std::size_t>(difference[x])];
-      else
-        to[x] = weight(difference[x]);
+  void operator()(const D* difference, std::size_t n, T* to) const {
+    if constexpr (tabulated)
+      for (std::size_t x = 0; x < n; ++x) to[x] = table_[static_cast<std::size_t>(difference[x])];
+    else
+      decay_weights(difference, n, scale_, to);
   }
 
  private:
   static constexpr bool tabulated = std::is_same_v<R, std::uint8_t>;
-  using Real = std::conditional_t<std::is_same_v<R, double>, double, T>;
-  static constexpr double most = static_cast<double>(std::numeric_limits<Real>::max());
+  static constexpr std::size_t table_size = tabulated ? 3 * 255 + 1 : 0;
 
-  T weight(Difference<T, R> difference) const {
-    const auto levels =
-        std::min(static_cast<Real>(difference), std::numeric_limits<Real>::max());  // not 0 * inf
-    return static_cast<T>(std::exp(-(step_ + level_ * levels)));
-  }
-
-  Real step_, level_;
-  std::array<T, tabulated ? 3 * 255 + 1 : 0> table_{};
+  DomainScale scale_;
+  std::array<T, table_size> table_{};
 };
 
 }  // namespace detail
@@ -130,7 +153,7 @@ DomainWeights<T> domain_weights(const Guide<R>& guide, DomainScale scale, int th
   const std::size_t width = guide.width, row = width * guide.channels;
   DomainWeights<T> weights{guide.height, width, Buffer<T>(guide.height * width),
                            Buffer<T>(guide.height * width)};
-  const detail::Decay<T, R> decay(scale);
+  const detail::Decay<T, R> weigh(scale);
   const int team = team_size(threads, guide.height * width, 65536);
   std::vector<std::vector<detail::Difference<T, R>>> scratch(static_cast<std::size_t>(team));
   parallel_for(team, guide.height, [&](std::size_t y, std::size_t rank) {
@@ -144,13 +167,13 @@ DomainWeights<T> domain_weights(const Guide<R>& guide, DomainScale scale, int th
     across[0] = T{0};
     detail::differences(pixels + guide.channels, pixels, width - 1, guide.channels,
                         difference.data());
-    decay(difference.data(), width - 1, across + 1);
+    weigh(difference.data(), width - 1, across + 1);
     T* down = weights.down.data() + y * width;
     if (y == 0) {
       std::fill_n(down, width, T{0});
     } else {
       detail::differences(pixels, pixels - row, width, guide.channels, difference.data());
-      decay(difference.data(), width, down);
+      weigh(difference.data(), width, down);
     }
   });
   return weights;
