@@ -28,21 +28,13 @@ namespace detail {
 template <class T>
 inline constexpr T largest_value = std::numeric_limits<T>::max() / 4;
 
-// to = from^(2^squarings)
-template <class T>
-void raise(const T* from, std::size_t n, int squarings, T* to) {
-  if (squarings == 0) {
-    std::copy_n(from, n, to);
-    return;
-  }
-  for (std::size_t i = 0; i < n; ++i) to[i] = from[i] * from[i];
-  for (int s = 1; s < squarings; ++s)
-    for (std::size_t i = 0; i < n; ++i) to[i] *= to[i];
-}
-
 // Integers from values that rounding may have put beyond the ends by less than 1/2.
 template <class T, class Pixel>
 void store(const T* from, std::size_t n, Pixel* to) {
+  if constexpr (std::is_floating_point_v<Pixel>) {
+    std::copy_n(from, n, to);
+    return;
+  }
   constexpr T shift = T{1} / std::numeric_limits<T>::epsilon();  // above it, only integers
   for (std::size_t i = 0; i < n; ++i)
     to[i] = static_cast<Pixel>(static_cast<std::int32_t>((from[i] + shift) - shift));
@@ -103,32 +95,37 @@ class DomainFilter {
       std::vector<T>& scratch = scratch_[rank];
       scratch.resize(2 * rows_in_turn * width_ + 1);
       T* w = scratch.data() + rows_in_turn * width_;
-      raise(weights_.across.data() + y * width_, count * width_, pass, w);
-      filter_rows(values_ + y * width_ * channels_, masses(y * width_), count, width_, channels_, w,
-                  scratch.data());
+      filter_rows(values_ + y * width_ * channels_, masses(y * width_), count, width_, channels_,
+                  weights_.across.data() + y * width_, pass, w, scratch.data());
     });
   }
 
   void columns(int pass) {
     const std::size_t bytes = height_ * (channels_ + 1) * sizeof(T) * strip_step;
     const std::size_t wide = strip_step * std::clamp<std::size_t>(strip_bytes / bytes, 1, 8);
-    parallel_for(team_, (width_ + wide - 1) / wide, [&](std::size_t strip, std::size_t rank) {
-      const std::size_t x = strip * wide, pixels = std::min(wide, width_ - x);
+    parallel_for(team_, (width_ + wide - 1) / wide, [&](std::size_t i, std::size_t rank) {
+      const std::size_t x = i * wide, pixels = std::min(wide, width_ - x), n = pixels * height_;
       std::vector<T>& scratch = scratch_[rank];
-      scratch.resize((height_ + 1) * pixels);
-      T* w = scratch.data() + pixels;
-      for (std::size_t y = 0; y < height_; ++y)
-        raise(weights_.down.data() + y * width_ + x, pixels, pass, w + y * pixels);
-      const Strip<T> columns{
-          values_ + x * channels_, masses(x), height_, pixels, width_, channels_};
-      filter_strip(columns, w, scratch.data());
-      if constexpr (!in_place)
-        if (pass == iterations_ - 1)
-          for (std::size_t y = 0; y < height_; ++y) {
-            const std::size_t first = (y * width_ + x) * channels_;
-            store(values_ + first, pixels * channels_, out_ + first);
-          }
+      scratch.resize((channels_ + 2) * n + pixels);
+      T* const w = scratch.data();
+      T* const masses = masses_.size() ? w + n : nullptr;
+      const Strip<T> strip{w + 2 * n + pixels, w, masses, w + 2 * n, height_, pixels, channels_};
+      if (masses) copy_strip(masses_.data() + x, width_, masses, pixels, pixels);
+      const std::size_t row = pixels * channels_, stride = width_ * channels_;
+      const bool convert = !in_place && pass == iterations_ - 1;
+      filter_strip(strip, values_ + x * channels_, weights_.down.data() + x, pass, width_,
+                   !convert);
+      if (convert)
+        for (std::size_t y = 0; y < height_; ++y)
+          store(strip.values + y * row, row, out_ + y * stride + x * channels_);
+      if (masses) copy_strip(masses, pixels, masses_.data() + x, width_, pixels);
     });
+  }
+
+  void copy_strip(const T* from, std::size_t from_stride, T* to, std::size_t to_stride,
+                  std::size_t n) const {
+    for (std::size_t y = 0; y < height_; ++y)
+      std::copy_n(from + y * from_stride, n, to + y * to_stride);
   }
 
   T* masses(std::size_t pixel) { return masses_.size() ? masses_.data() + pixel : nullptr; }
@@ -139,9 +136,7 @@ class DomainFilter {
     T* to = values_ + y * row;
     for (std::size_t i = 0; i < row; ++i) to[i] = static_cast<T>(from[i]);
     if constexpr (std::is_floating_point_v<Pixel>) {
-      bool moderate = true;
-      for (std::size_t i = 0; i < row; ++i) moderate &= std::abs(to[i]) <= largest_value<T>;
-      if (!moderate) inspect(to);
+      if (!bounded(from, row, largest_value<T>)) inspect(to);
     }
     if (masses_.size()) weigh(y, to);
   }

@@ -67,12 +67,12 @@ BILATERAL_INLINE void differences_of(const R* p, const R* q, std::size_t n, std:
       to[x] = difference<D>(p + channels * x, q + channels * x, channels);
 }
 
+// Whether all |values| are at most `most`, which no NaN is.
 template <class R>
-BILATERAL_INLINE bool finite_values(const R* values, std::size_t n) {
-  bool finite = true;
-  for (std::size_t i = 0; i < n; ++i)
-    finite &= std::abs(values[i]) <= std::numeric_limits<R>::max();
-  return finite;
+bool bounded(const R* values, std::size_t n, R most) {
+  std::conditional_t<sizeof(R) == 4, std::int32_t, std::int64_t> beyond = 0;
+  for (std::size_t i = 0; i < n; ++i) beyond |= std::abs(values[i]) <= most ? 0 : 1;
+  return beyond == 0;
 }
 
 #define BILATERAL_DIFFERENCES(R, D)                                                     \
@@ -138,7 +138,7 @@ DomainWeights<T> domain_weights(const Guide<R>& guide, DomainScale scale, int th
     difference.resize(width);
     const R* pixels = guide.data + y * row;
     if constexpr (std::is_floating_point_v<R>)
-      if (!detail::finite_values(pixels, row))
+      if (!detail::bounded(pixels, row, std::numeric_limits<R>::max()))
         throw std::domain_error("reference: expected finite values, got others.");
     T* across = weights.across.data() + y * width;
     across[0] = T{0};

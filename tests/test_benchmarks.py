@@ -12,8 +12,8 @@ pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-
 ROOT = Path(__file__).parents[1]
 
 
-def run(output: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "benchmarks.speed", "--output", str(output), *options]
+def run(output: Path, *options: str, what: str = "speed") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"benchmarks.{what}", "--output", str(output), *options]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -60,3 +60,24 @@ def test_fewer_repeats_than_one_are_refused(tmp_path: Path) -> None:
     done = run(tmp_path / "made", "--repeats", "0")
     assert done.returncode != 0
     assert "--repeats: expected at least 1, got 0" in done.stderr
+
+
+def test_the_filters_command_leaves_out_what_is_missing(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "no-python")
+    options = ("--quick", "--opencv-python", nowhere, "--data", str(tmp_path))
+    done = run(tmp_path / "made", *options, what="filters")
+    assert done.returncode == 0, done.stderr
+    assert f"OpenCV skipped: {nowhere}" in done.stdout
+    assert (tmp_path / "made" / "filters.md").read_text() in done.stdout
+
+    results = json.loads((tmp_path / "made" / "filters.json").read_text())
+    assert results["authors"] is results["superres"] is None
+    assert [row["dtype"] for row in results["speed"]] == ["uint8", "float32"]
+    for row in results["speed"]:
+        assert row["opencv"] is row["ratio"] is None
+        assert list(row["ours"]) == [str(n) for n in results["settings"]["threads"]]
+        assert all(0 < time["low"] <= time["high"] for time in row["ours"].values())
+    assert [row["size"] for row in results["median"]] == [3, 5] * 5
+    for row in results["median"]:
+        assert row["opencv"] is None
+        assert (row["scipy"] is None) == ("NaN" in row["image"])

@@ -1,1 +1,1 @@
-"""The filters after the slice, timed in turns with their peers."""
+"""The filters after the solve, against authors and peers: ``python -m benchmarks.filters``."""

@@ -1,18 +1,13 @@
 """What we are compared with: OpenCV's FastBilateralSolver and the tests' oracle."""
 
 import importlib.util
-import json
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-import numpy as np
 
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Map, Problem
+from benchmarks.worker import Worker, probe
 
 WORKER = Path(__file__).with_name("opencv_worker.py")
 ORACLE = Path(__file__).parents[2] / "tests" / "reference.py"
@@ -20,14 +15,7 @@ ORACLE = Path(__file__).parents[2] / "tests" / "reference.py"
 
 def opencv_versions(python: str) -> dict[str, str] | None:
     """Versions of OpenCV and its NumPy under that Python, or None where it lacks the solver."""
-    try:
-        probe = subprocess.run(
-            [python, "-I", str(WORKER)], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    versions: dict[str, str] = json.loads(probe.stdout)
-    return versions
+    return probe(python, WORKER)
 
 
 def skipped(python: str) -> str:
@@ -48,53 +36,23 @@ class OpenCVRun:
     iterations: int | None
 
 
-class OpenCV:
+class OpenCV(Worker):
     """OpenCV's solver for one problem, in a process of its own; a context manager."""
 
     def __init__(self, python: str, problem: Problem, threads: int) -> None:
-        self.cpu_seconds = 0.0
         self._threads = threads
-        self._folder = tempfile.TemporaryDirectory()
-        maps = {
+        arrays = {
             "guide": problem.reference[..., ::-1],
             "target": problem.target,
             "confidence": problem.confidence,
             "clean": problem.clean,
         }
-        for name, values in maps.items():
-            np.save(Path(self._folder.name) / name, np.ascontiguousarray(values))
-        # -I: neither our folder nor our environment's packages on its path.
-        self._process = subprocess.Popen(
-            [python, "-I", str(WORKER), self._folder.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __enter__(self) -> "OpenCV":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()
-        self._folder.cleanup()
+        super().__init__(python, WORKER, arrays)
 
     def solve(self, sigma: float) -> OpenCVRun:
         """Construct the filter and apply it, once."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        request: dict[str, Any] = {
-            "sigma": sigma,
-            "smoothness": SMOOTHNESS,
-            "steps": STEPS,
-            "threads": self._threads,
-        }
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"OpenCV's process ended with {self._process.wait()}")
-        run = OpenCVRun(**json.loads(answer))
-        self.cpu_seconds = run.cpu_seconds
-        return run
+        answer = self.ask(sigma=sigma, smoothness=SMOOTHNESS, steps=STEPS, threads=self._threads)
+        return OpenCVRun(**answer)
 
 
 def oracle() -> ModuleType:

@@ -1,12 +1,10 @@
-"""Tables, readable as plain text and valid as Markdown, and the JSON beside them."""
+"""The report on speed: one section of text per question."""
 
-import dataclasses
-import json
-from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.speed.stages import STAGES
-from benchmarks.speed.timing import Timing, geometric_mean
+from benchmarks.speed.timing import geometric_mean
+from benchmarks.tables import cores, met, ms, spread, table
 
 TARGETS = {
     "ratio_geometric_mean_at_least": 10.0,
@@ -17,52 +15,9 @@ TARGETS = {
 }
 
 
-def as_json(results: dict[str, Any]) -> str:
-    def plain(value: Any) -> Any:
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return dataclasses.asdict(value)
-        raise TypeError(f"no JSON for {type(value)}")
-
-    return json.dumps(results, indent=1, default=plain)
-
-
 def as_text(results: dict[str, Any]) -> str:
     sections = (_heading, _against_opencv, _stages, _threads, _oracle, _memory, _growth, _startup)
     return "\n\n".join(section(results) for section in sections) + "\n"
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table with its first column to the left, the others to the right."""
-    widths = [max(len(line[i]) for line in (header, *rows)) for i in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = "|" + "|".join(
-        "-" * (width + 2) if i == 0 else "-" * (width + 1) + ":" for i, width in enumerate(widths)
-    )
-    return "\n".join([line(header), rule + "|", *(line(row) for row in rows)])
-
-
-def _ms(seconds: float) -> str:
-    milliseconds = seconds * 1e3
-    return f"{milliseconds:.2f}" if milliseconds < 10 else f"{milliseconds:.1f}"
-
-
-def _spread(timing: Timing) -> str:
-    return f"{_ms(timing.median)} ({_ms(timing.low)} .. {_ms(timing.high)})"
-
-
-def _cores(busy: float | None) -> str:
-    return "unknown" if busy is None else f"{busy:.1f}"
-
-
-def _met(met: bool) -> str:
-    return "met" if met else "MISSED"
 
 
 def _heading(results: dict[str, Any]) -> str:
@@ -85,13 +40,13 @@ def _against_opencv(results: dict[str, Any]) -> str:
     rows = []
     for case in results["cases"]:
         cells = [case["photo"], str(case["sigma"]), f"{case['vertices']:,}"]
-        cells.append(_spread(case["ours"][threads]["whole"]))
+        cells.append(spread(case["ours"][threads]["whole"]))
         if case["opencv"]:
-            cells += [_spread(case["opencv"]), f"{case['ratio']:.1f}"]
+            cells += [spread(case["opencv"]), f"{case['ratio']:.1f}"]
             cells += [f"{case['error']:.4f}", f"{case['opencv_error']:.4f}"]
         else:
             cells += ["-", "-", f"{case['error']:.4f}", "-"]
-        rows.append([*cells, _cores(case["other_work"])])
+        rows.append([*cells, cores(case["other_work"])])
     header = ("photograph", "sigma", "vertices", "ours", "OpenCV", "ratio")
     text = f"## The whole call against OpenCV's FastBilateralSolver, {threads} threads each\n\n"
     text += table((*header, "our error", "OpenCV's", "other work"), rows)
@@ -102,8 +57,8 @@ def _against_opencv(results: dict[str, Any]) -> str:
     wanted_least = TARGETS["ratio_minimum_at_least"]
     return (
         f"{text}\n\nRatio, geometric mean: {mean:.2f} "
-        f"(target at least {wanted_mean:g}: {_met(mean >= wanted_mean)}); "
-        f"minimum: {least:.2f} (target at least {wanted_least:g}: {_met(least >= wanted_least)}).\n"
+        f"(target at least {wanted_mean:g}: {met(mean >= wanted_mean)}); "
+        f"minimum: {least:.2f} (target at least {wanted_least:g}: {met(least >= wanted_least)}).\n"
         f"Ours uses the paper's pyramid start and preconditioner, OpenCV a flat start and Jacobi; "
         f"the errors are RMS differences from the gray photograph without the noise "
         f"({results['settings']['noise']:g})."
@@ -119,7 +74,7 @@ def _stages(results: dict[str, Any]) -> str:
             whole = timings["whole"].median
             seconds = (*parts, whole - sum(parts), whole)
             name = f"{case['photo']}, {case['sigma']}"
-            rows.append([name, str(threads), *(_ms(value) for value in seconds)])
+            rows.append([name, str(threads), *(ms(value) for value in seconds)])
     header = ("photograph, sigma", "threads", *STAGES, "rest", "whole")
     return "## Stages, medians in ms\n\n" + table(header, rows)
 
@@ -147,8 +102,8 @@ def _oracle(results: dict[str, Any]) -> str:
         [
             f"{case['photo']}, {case['shape'][0]} x {case['shape'][1]}",
             str(case["sigma"]),
-            _spread(case["ours"]),
-            _ms(case["oracle"]),
+            spread(case["ours"]),
+            ms(case["oracle"]),
             f"{case['ratio']:,.0f}",
             f"{case['largest_difference']:.1e}",
         ]
@@ -175,7 +130,7 @@ def _memory(results: dict[str, Any]) -> str:
     text = table(("photograph", "sigma", "bytes per pixel", "with the output"), rows)
     return (
         f"## Peak memory beyond inputs and output\n\n{text}\n\n"
-        f"Largest: {worst:.1f} (target at most {wanted:g}: {_met(worst <= wanted)})."
+        f"Largest: {worst:.1f} (target at most {wanted:g}: {met(worst <= wanted)})."
     )
 
 
@@ -185,8 +140,8 @@ def _growth(results: dict[str, Any]) -> str:
         [
             f"{row['megapixels']:.1f} MP",
             f"{row['vertices'] / row['megapixels']:,.0f}",
-            _spread(row["seconds"]),
-            _ms(row["seconds"].median / row["megapixels"]),
+            spread(row["seconds"]),
+            ms(row["seconds"].median / row["megapixels"]),
         ]
         for row in growth["sizes"]
     ]
@@ -196,14 +151,14 @@ def _growth(results: dict[str, Any]) -> str:
         + table(("size", "vertices per MP", "ours", "ms per MP"), rows)
         + f"\n\n{sizes[-1]['megapixels']:.1f} MP takes {growth['ratio']:.2f} of "
         f"{sizes[-1]['factor']:g} times {sizes[1]['megapixels']:.1f} MP (target 1, off by at most "
-        f"{wanted:.0%}: {_met(abs(growth['ratio'] - 1) <= wanted)}). "
-        f"Other work: {_cores(growth['other_work'])} cores."
+        f"{wanted:.0%}: {met(abs(growth['ratio'] - 1) <= wanted)}). "
+        f"Other work: {cores(growth['other_work'])} cores."
     )
 
 
 def _startup(results: dict[str, Any]) -> str:
     timing, wanted = results["import"], TARGETS["import_seconds_at_most"]
     return (
-        f"## Import\n\n`import bilateral` after `import numpy`: {_spread(timing)} ms "
-        f"(target at most {_ms(wanted)}: {_met(timing.median <= wanted)})."
+        f"## Import\n\n`import bilateral` after `import numpy`: {spread(timing)} ms "
+        f"(target at most {ms(wanted)}: {met(timing.median <= wanted)})."
     )

@@ -14,6 +14,7 @@
 
 #include "bistochastize.hpp"
 #include "build.hpp"
+#include "domain_transform.hpp"
 #include "grid.hpp"
 #include "median.hpp"
 #include "pyramid.hpp"
@@ -230,6 +231,81 @@ void test_bistochastize(Random& random) {
   CHECK(right);
 }
 
+// The filter as its definition says, in float64: values and masses as DT(m v) / DT(m).
+template <class T>
+std::vector<double> plain_domain_transform(const DomainWeights<T>& weights, int iterations,
+                                           const std::vector<T>& image, const std::vector<T>& mass,
+                                           std::size_t channels) {
+  const std::size_t height = weights.height, width = weights.width, each = channels + 1;
+  std::vector<double> sums(height * width * each);
+  for (std::size_t p = 0; p < height * width; ++p) {
+    sums[p * each + channels] = static_cast<double>(mass[p]);
+    for (std::size_t k = 0; k < channels; ++k)
+      sums[p * each + k] = static_cast<double>(mass[p] * image[p * channels + k]);
+  }
+  const auto along = [&](std::size_t first, std::size_t step, std::size_t n, const T* w, int pass) {
+    const auto take = [&](std::size_t to, std::size_t from, std::size_t edge) {
+      const double share = std::pow(static_cast<double>(w[edge]), std::pow(2.0, pass));
+      for (std::size_t k = 0; k < each; ++k)
+        sums[to * each + k] += share * (sums[from * each + k] - sums[to * each + k]);
+    };
+    for (std::size_t i = 1; i < n; ++i)
+      take(first + i * step, first + (i - 1) * step, first + i * step);
+    for (std::size_t i = n - 1; i-- > 0;)
+      take(first + i * step, first + (i + 1) * step, first + (i + 1) * step);
+  };
+  for (int pass = 0; pass < iterations; ++pass) {
+    for (std::size_t y = 0; y < height; ++y)
+      along(y * width, 1, width, weights.across.data(), pass);
+    for (std::size_t x = 0; x < width; ++x) along(x, width, height, weights.down.data(), pass);
+  }
+  std::vector<double> values(height * width * channels);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = sums[i / channels * each + i % channels] / sums[i / channels * each + channels];
+  return values;
+}
+
+template <class T>
+void test_domain_transform(Random& random) {
+  std::uniform_real_distribution<T> uniform(0, 1);
+  const std::size_t shapes[][2] = {{1, 1}, {1, 40}, {40, 1}, {3, 5}, {37, 61}, {130, 70}};
+  for (const auto& [height, width] : shapes)
+    for (const std::size_t channels : {1, 2, 3, 5}) {
+      const Image photo(random, height, width, 3, 20);
+      const Guide<std::uint8_t> guide{photo.pixels.data(), height, width, 3};
+      const auto weights = domain_weights<T>(guide, {0.1, 0.01}, 2);
+      std::vector<T> image(height * width * channels), mass(height * width), out(image.size());
+      for (T& v : image) v = uniform(random);
+      for (T& m : mass) m = below(random, 3) == 0 ? T{0} : uniform(random);
+      mass[below(random, mass.size())] = 1;
+      const auto check = [&](const T* given, const std::vector<T>& used) {
+        const auto expected = plain_domain_transform(weights, 3, image, used, channels);
+        for (const int threads : {1, 3}) {
+          domain_transform(weights, 3, image.data(), given, channels, out.data(), threads);
+          double largest = 0;
+          for (std::size_t i = 0; i < out.size(); ++i)
+            largest = std::max(largest, std::abs(static_cast<double>(out[i]) - expected[i]));
+          CHECK(largest < (sizeof(T) == 4 ? 2e-5 : 1e-12));
+        }
+      };
+      check(nullptr, std::vector<T>(mass.size(), T{1}));
+      check(mass.data(), mass);
+    }
+}
+
+void test_domain_transform_without_data() {
+  const std::vector<std::uint8_t> photo(12, 7);
+  const auto weights =
+      domain_weights<float>(Guide<std::uint8_t>{photo.data(), 3, 4, 1}, {0.1, 0.1}, 1);
+  std::vector<float> image(12, std::numeric_limits<float>::quiet_NaN()), out(12);
+  CHECK(!domain_transform<float>(weights, 3, image.data(), nullptr, 1, out.data(), 1).known);
+  image[5] = 2;
+  CHECK(domain_transform<float>(weights, 3, image.data(), nullptr, 1, out.data(), 1).known);
+  CHECK(std::all_of(out.begin(), out.end(), [](float v) { return v == 2; }));
+  image[6] = std::numeric_limits<float>::max();
+  CHECK(domain_transform<float>(weights, 3, image.data(), nullptr, 1, out.data(), 1).large);
+}
+
 void test_invalid_confidence(Random& random) {
   const Image image(random, 21, 35, 1, 30);
   const Grid grid = make_grid(image, 8, 8, 2);
@@ -329,6 +405,9 @@ int main() {
   test_median<std::uint16_t>(random);
   test_median<float>(random);
   test_median<double>(random);
+  test_domain_transform<float>(random);
+  test_domain_transform<double>(random);
+  test_domain_transform_without_data();
   std::printf("%d passed, %d failed\n", checks - failures, failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
