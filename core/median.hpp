@@ -22,7 +22,7 @@ namespace bilateral {
 namespace detail {
 
 // Rows of output in a tile, and bytes in each, at least.
-inline constexpr std::size_t tile_rows = 32, tile_bytes = 1024;
+inline constexpr std::size_t tile_rows = 16, tile_bytes = 8192;
 
 template <class T>
 inline constexpr std::size_t median_lanes = 32 / sizeof(T);

@@ -77,3 +77,7 @@ def test_the_filters_command_leaves_out_what_is_missing(tmp_path: Path) -> None:
         assert row["opencv"] is row["ratio"] is None
         assert list(row["ours"]) == [str(n) for n in results["settings"]["threads"]]
         assert all(0 < time["low"] <= time["high"] for time in row["ours"].values())
+    assert [row["size"] for row in results["median"]] == [3, 5] * 5
+    for row in results["median"]:
+        assert row["opencv"] is None
+        assert (row["scipy"] is None) == ("NaN" in row["image"])

@@ -3,12 +3,14 @@
 import argparse
 import datetime
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.filters import quality, report, speed
+from benchmarks.filters import median, quality, report, speed
 from benchmarks.speed import machine, photos
+from benchmarks.speed.photos import Photo
 from benchmarks.tables import as_json
 from benchmarks.worker import probe
 
@@ -16,7 +18,7 @@ from benchmarks.worker import probe
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.filters",
-        description="The domain transform against its authors, the paper and OpenCV.",
+        description="The domain transform and the median against authors, paper and peers.",
     )
     parser.add_argument(
         "--data",
@@ -85,21 +87,26 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "authors": quality.authors(data / "domain_transform"),
         "superres": quality.superres(data / "depth_superres"),
         "speed": measure_speed(options, python if opencv else None, counts),
+        "median": median.compare(next(photographs(options)), python, counts, options.repeats),
     }
 
 
 def measure_speed(
     options: argparse.Namespace, python: str | None, counts: tuple[int, ...]
 ) -> list[dict[str, Any]]:
-    folder = options.data / "hires" if options.data else None
     rows: list[dict[str, Any]] = []
+    for photo in photographs(options):
+        rows += speed.compare(photo, python, counts, options.repeats)
+    return rows
+
+
+def photographs(options: argparse.Namespace) -> Iterator[Photo]:
+    folder = options.data / "hires" if options.data else None
     for photo in photos.photographs(folder if folder and folder.is_dir() else None):
         if options.quick:
-            photo = replace(photo, pixels=photos.centre(photo.pixels, *photos.QUICK_SHAPE))
-        rows += speed.compare(photo, python, counts, options.repeats)
-        if options.quick:
-            break
-    return rows
+            yield replace(photo, pixels=photos.centre(photo.pixels, *photos.QUICK_SHAPE))
+            return
+        yield photo
 
 
 def skipped(python: str) -> str:

@@ -1,8 +1,7 @@
 """OpenCV's median filter, timed call by call: a script for a Python that has it, often an old one.
 
-Without arguments it prints OpenCV's version and leaves. With a folder, it filters its .npy files as
-each request on its standard input asks, one line of JSON, writes median.npy and answers with the
-seconds.
+Without arguments it prints OpenCV's version and leaves. With a folder of .npy files, it filters the
+one that each request on its standard input names, one line of JSON, and answers with another.
 """
 
 import json
@@ -22,8 +21,10 @@ def main(folder: str) -> None:
         began = time.perf_counter()
         result = cv2.medianBlur(image, request["size"])
         seconds = time.perf_counter() - began
-        np.save(os.path.join(folder, "median.npy"), result)
-        print(json.dumps(seconds), flush=True)
+        if request["save"]:
+            np.save(os.path.join(folder, "result.npy"), result)
+        answer = {"seconds": seconds, "cpu_seconds": time.process_time()}
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

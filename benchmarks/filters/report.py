@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from benchmarks.filters import median
 from benchmarks.tables import cores, met, spread, table
 
 TARGETS = {
@@ -12,7 +13,7 @@ TARGETS = {
 
 
 def as_text(results: dict[str, Any]) -> str:
-    sections = (_heading, _authors, _superres, _speed)
+    sections = (_heading, _authors, _superres, _speed, _median)
     return "\n\n".join(section(results) for section in sections) + "\n"
 
 
@@ -88,3 +89,7 @@ def _speed(results: dict[str, Any]) -> str:
         f"{text}\n\nRatio, minimum: {min(ratios):.2f} (target at least {wanted:g}: "
         f"{met(min(ratios) >= wanted)})."
     )
+
+
+def _median(results: dict[str, Any]) -> str:
+    return median.as_text(results["median"], results["settings"]["threads"])
