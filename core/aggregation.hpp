@@ -34,10 +34,10 @@ class Matching {
         mate_(graph.rows) {}
 
   Aggregates aggregates() {
-    each_slice([&](std::size_t s) { find_nearest(s); });
+    each_half([&](std::size_t row) { find_nearest(row); });
     for (int round = 0; round < 2; ++round) {
-      each_slice([&](std::size_t s) { find_pick(s); });
-      each_slice([&](std::size_t s) { match(s); });
+      each_half([&](std::size_t row) { find_pick(row); });
+      each_half([&](std::size_t row) { match(row); });
     }
     each_slice([&](std::size_t s) {
       for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i) pick_[i] = root(i);
@@ -46,37 +46,50 @@ class Matching {
   }
 
  private:
-  using Floats = Lanes<float, slice_rows>;
-  using Rows = Lanes<std::uint32_t, slice_rows>;
-  using Mask = Lanes<std::int32_t, slice_rows>;
+  static constexpr std::size_t half = slice_rows / 2;  // a slice is worked on in halves
+  using Floats = Lanes<float, half>;
+  using Rows = Lanes<std::uint32_t, half>;
+  using Mask = Lanes<std::int32_t, half>;
 
   template <class F>
   void each_slice(F&& f) {
     bilateral::each_slice(graph_.slices(), threads_, f);
   }
 
-  static Rows own_rows(std::size_t s) {
-    const Rows first{0, 1, 2, 3, 4, 5, 6, 7};
-    return first + static_cast<std::uint32_t>(s * slice_rows);
+  template <class F>
+  void each_half(F&& f) {
+    each_slice([&](std::size_t s) {
+      f(s * slice_rows);
+      f(s * slice_rows + half);
+    });
+  }
+
+  static BILATERAL_INLINE Rows own_rows(std::size_t row) {
+    return Rows{0, 1, 2, 3} + static_cast<std::uint32_t>(row);
   }
 
   template <class V, class From>
-  static V gather(const From* from, Rows at) {
-    return V{from[at[0]], from[at[1]], from[at[2]], from[at[3]],
-             from[at[4]], from[at[5]], from[at[6]], from[at[7]]};
+  static BILATERAL_INLINE V gather(const From* from, Rows at) {
+    return V{from[at[0]], from[at[1]], from[at[2]], from[at[3]]};
   }
 
-  // The heaviest entry of each row of a slice for which `allowed(weight, to)`, or nowhere. Ties go
-  // by a hash of the edge that both ends agree on.
+  BILATERAL_INLINE Floats weights(std::size_t entry) const {
+    const T* w = graph_.weight.data() + entry;
+    return Floats{static_cast<float>(w[0]), static_cast<float>(w[1]), static_cast<float>(w[2]),
+                  static_cast<float>(w[3])};
+  }
+
+  // The heaviest entry of each row of half a slice for which `allowed(weight, to)`, or nowhere.
+  // Ties go by a hash of the edge that both ends agree on.
   template <class Allowed>
-  BILATERAL_INLINE Rows heaviest(std::size_t s, Allowed allowed, Floats& heaviest) const {
-    const Rows own = own_rows(s);
+  BILATERAL_INLINE Rows heaviest(std::size_t row, Allowed allowed, Floats& heaviest) const {
+    const Rows own = own_rows(row);
+    const std::size_t s = row / slice_rows, lane = row % slice_rows;
     Floats best{};
     Rows rank{}, choice = Rows{} + nowhere;
     for (std::size_t k = graph_.entry.first[s]; k < graph_.entry.first[s + 1]; ++k) {
-      const auto weight = __builtin_convertvector(
-          (load_lanes<Lanes<T, slice_rows>>(graph_.weight.data() + k * slice_rows)), Floats);
-      const auto to = load_lanes<Rows>(graph_.entry.to.data() + k * slice_rows);
+      const Floats weight = weights(k * slice_rows + lane);
+      const auto to = load_lanes<Rows>(graph_.entry.to.data() + k * slice_rows + lane);
       const Rows low = to < own ? to : own, high = to < own ? own : to;
       Rows hash = (low * 0x9e3779b1u) ^ (high * 0x85ebca6bu);
       hash = (hash ^ (hash >> 15)) * 0x2c1b3c6du;
@@ -91,39 +104,39 @@ class Matching {
   }
 
   // Each row's nearest neighbour, and the least weight of a strong edge.
-  void find_nearest(std::size_t s) {
+  void find_nearest(std::size_t row) {
     Floats weight;
     const Rows nearest =
-        heaviest(s, [](Floats, Rows) __attribute__((always_inline)) { return ~Mask{}; }, weight);
-    store_lanes(nearest_.data() + s * slice_rows, nearest);
-    store_lanes(least_.data() + s * slice_rows, 0.5f * weight);
-    store_lanes(mate_.data() + s * slice_rows, Rows{} + nowhere);
+        heaviest(row, [](Floats, Rows) __attribute__((always_inline)) { return ~Mask{}; }, weight);
+    store_lanes(nearest_.data() + row, nearest);
+    store_lanes(least_.data() + row, 0.5f * weight);
+    store_lanes(mate_.data() + row, Rows{} + nowhere);
   }
 
   // The nearest free one along edges that are strong from both ends.
-  void find_pick(std::size_t s) {
+  void find_pick(std::size_t row) {
     const float* least = least_.data();
-    const auto mine = load_lanes<Floats>(least + s * slice_rows);
+    const auto mine = load_lanes<Floats>(least + row);
     Floats weight;
     const Rows pick = heaviest(
-        s,
+        row,
         [=](Floats w, Rows to) __attribute__((always_inline)) {
           return (w >= mine) & (w >= gather<Floats>(least, to));
         },
         weight);
-    store_lanes(pick_.data() + s * slice_rows, pick);
+    store_lanes(pick_.data() + row, pick);
   }
 
   // Edges of a row that is no longer free are never strong.
-  void match(std::size_t s) {
-    const Rows own = own_rows(s);
-    const auto pick = load_lanes<Rows>(pick_.data() + s * slice_rows);
+  void match(std::size_t row) {
+    const Rows own = own_rows(row);
+    const auto pick = load_lanes<Rows>(pick_.data() + row);
     const Rows there = pick == nowhere ? own : pick;
     const Mask mutual = (Mask)(gather<Rows>(pick_.data(), there) == own);
-    const auto mate = load_lanes<Rows>(mate_.data() + s * slice_rows);
-    const auto least = load_lanes<Floats>(least_.data() + s * slice_rows);
-    store_lanes(mate_.data() + s * slice_rows, (Rows)mutual ? pick : mate);
-    store_lanes(least_.data() + s * slice_rows,
+    const auto mate = load_lanes<Rows>(mate_.data() + row);
+    const auto least = load_lanes<Floats>(least_.data() + row);
+    store_lanes(mate_.data() + row, (Rows)mutual ? pick : mate);
+    store_lanes(least_.data() + row,
                 mutual ? Floats{} + std::numeric_limits<float>::infinity() : least);
   }
 

@@ -14,45 +14,49 @@ template <class T, std::size_t K>
 struct Block {
   static constexpr std::size_t rows = K == 1 ? slice_rows : 1;
   static constexpr std::size_t lanes = K == 1 ? slice_rows : K;
-  using V = Lanes<T, lanes>;
-  using Sum = Lanes<double, lanes>;
+  using V = Wide<T, lanes>;
+  using Sum = Wide<double, lanes>;
 
   static BILATERAL_INLINE V get(const T* from, std::size_t row) {
-    return load_lanes<V>(from + row * K);
+    return bilateral::get<lanes>(from + row * K);
   }
   static BILATERAL_INLINE void put(T* to, std::size_t row, V value) {
-    store_lanes(to + row * K, value);
+    bilateral::put<lanes>(to + row * K, value);
   }
   // One number per row, to be multiplied with a block.
-  template <class S>
-  static BILATERAL_INLINE auto each(const S* from, std::size_t row) {
+  static BILATERAL_INLINE auto each(const T* from, std::size_t row) {
     if constexpr (K == 1)
-      return __builtin_convertvector((load_lanes<Lanes<S, rows>>(from + row)), V);
+      return bilateral::get<lanes>(from + row);
     else
-      return static_cast<T>(from[row]);
+      return from[row];
   }
   // Rows that lie anywhere.
   static BILATERAL_INLINE V gather(const T* from, const std::uint32_t* row) {
     if constexpr (K == 1)
-      return V{from[row[0]], from[row[1]], from[row[2]], from[row[3]],
-               from[row[4]], from[row[5]], from[row[6]], from[row[7]]};
+      return V::made([=](std::size_t i) __attribute__((always_inline)) {
+        const std::uint32_t* at = row + i * V::width;
+        if constexpr (V::width == 4)
+          return typename V::Part{from[at[0]], from[at[1]], from[at[2]], from[at[3]]};
+        else
+          return typename V::Part{from[at[0]], from[at[1]]};
+      });
     else
-      return load_lanes<V>(from + row[0] * K);
+      return bilateral::get<K>(from + std::size_t{row[0]} * K);
   }
 
-  static BILATERAL_INLINE Sum widen(V value) { return __builtin_convertvector(value, Sum); }
+  static BILATERAL_INLINE Sum widen(V value) { return bilateral::widen<lanes, T>(value); }
   // One number per channel.
   static BILATERAL_INLINE V channels(const std::array<double, K>& numbers) {
     if constexpr (K == 1)
-      return V{} + static_cast<T>(numbers[0]);
+      return V::filled(static_cast<T>(numbers[0]));
     else
       return pack<T, K>(numbers);
   }
   static BILATERAL_INLINE std::array<double, K> total(Sum sum) {
-    if constexpr (K == 1)
-      return {fold_lanes<double, lanes>(sum, lanes_sum)};
-    else
-      return unpack<K>(sum);
+    const std::array<double, lanes> each = unpack<lanes>(sum);
+    std::array<double, K> out{};
+    for (std::size_t i = 0; i < lanes; ++i) out[i % K] += each[i];
+    return out;
   }
 };
 

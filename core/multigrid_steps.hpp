@@ -43,7 +43,8 @@ class MultigridSteps final : public Steps<T, K> {
         team_(team_size(threads, grid.vertices, 4096)),
         queue_(grid.band_vertex, team_) {
     for (std::size_t row = 0; row < graph_.rows; ++row)
-      mass_[row] = graph_.vertex[row] == nowhere ? 0 : grid.mass[graph_.vertex[row]];
+      mass_[row] =
+          graph_.vertex[row] == nowhere ? T{0} : static_cast<T>(grid.mass[graph_.vertex[row]]);
   }
 
   int team() const override { return team_; }
@@ -228,21 +229,21 @@ class MultigridSteps final : public Steps<T, K> {
     for (std::size_t i = 0; i < B::rows; ++i)
       if (const std::size_t v = graph_.vertex[row + i]; v != nowhere)
         std::copy_n(from + v * K, K, values.data() + i * K);
-    return load_lanes<V>(values.data());
+    return get<B::lanes>(values.data());
   }
 
   V where_active(std::size_t row, V value) const {
     std::array<T, B::lanes> values;
-    store_lanes(values.data(), value);
+    put<B::lanes>(values.data(), value);
     for (std::size_t i = 0; i < B::rows; ++i)
       if (const std::size_t v = graph_.vertex[row + i]; v != nowhere && !task_.active[v])
         std::fill_n(values.data() + i * K, K, T{0});
-    return load_lanes<V>(values.data());
+    return get<B::lanes>(values.data());
   }
 
   void to_grid(std::size_t row, V value) const {
     std::array<T, B::lanes> values;
-    store_lanes(values.data(), value);
+    put<B::lanes>(values.data(), value);
     for (std::size_t i = 0; i < B::rows; ++i)
       if (const std::size_t v = graph_.vertex[row + i];
           v != nowhere && (!task_.active || task_.active[v]))
@@ -283,7 +284,7 @@ class MultigridSteps final : public Steps<T, K> {
   VCycle<T, K> cycle_;
   Task<T> task_;
   bool stale_ = false;
-  Buffer<float> mass_;
+  Buffer<T> mass_;
   Buffer<T> z_, d_;      // of all rows
   Buffer<T> x_, r_, q_;  // of colour 1
   std::vector<Sums> parts_;
