@@ -1,117 +1,179 @@
-// Aggregates by matching along strong edges: pairs of vertices that are each other's strongest free
+// Aggregates by matching along strong edges: pairs of rows that are each other's strongest free
 // neighbour, and what clings to them.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "graph.hpp"
+#include "lanes.hpp"
 #include "threads.hpp"
 
 namespace bilateral {
 
 struct Aggregates {
   std::uint32_t count = 0;
-  Buffer<std::uint32_t> of;  // each vertex's aggregate; `nowhere` for a vertex without edges
+  Buffer<std::uint32_t> of;  // each row's aggregate; `nowhere` for a row without neighbours
 };
 
 namespace detail {
 
-// Breaks ties between edges of equal weight, alike from both ends.
-inline std::uint32_t edge_hash(std::uint32_t i, std::uint32_t j) {
-  std::uint32_t h = std::min(i, j) * 0x9e3779b1u ^ std::max(i, j) * 0x85ebca6bu;
-  h ^= h >> 15;
-  return h * 0x2c1b3c6du;
-}
-
+// Decided in float32, whatever T.
 template <class T>
 class Matching {
  public:
   Matching(const Graph<T>& graph, int threads)
       : graph_(graph),
-        team_(team_size(threads, graph.vertices, 16384)),
-        largest_(graph.vertices),
-        pick_(graph.vertices),
-        mate_(graph.vertices, nowhere) {}
+        threads_(threads),
+        least_(graph.rows),
+        nearest_(graph.rows),
+        pick_(graph.rows),
+        mate_(graph.rows) {}
 
   Aggregates aggregates() {
-    each_row([&](std::size_t row, std::uint32_t v) {
-      T largest{0};
-      for (std::uint32_t e = graph_.first[row]; e < graph_.first[row + 1]; ++e)
-        largest = std::max(largest, graph_.weight[e]);
-      largest_[v] = largest;
-    });
+    each_half([&](std::size_t row) { find_nearest(row); });
     for (int round = 0; round < 2; ++round) {
-      each_row([&](std::size_t row, std::uint32_t v) {
-        if (mate_[v] == nowhere) pick_[v] = strongest(row, v, true);
-      });
-      each_row([&](std::size_t, std::uint32_t v) {
-        const std::uint32_t other = pick_[v];
-        if (other != nowhere && pick_[other] == v) mate_[v] = other;
-      });
+      each_half([&](std::size_t row) { find_pick(row); });
+      each_half([&](std::size_t row) { match(row); });
     }
-    each_row([&](std::size_t row, std::uint32_t v) { pick_[v] = root(row, v); });
+    each_slice([&](std::size_t s) {
+      for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i) pick_[i] = root(i);
+    });
     return number();
   }
 
  private:
+  static constexpr std::size_t half = slice_rows / 2;  // a slice is worked on in halves
+  using Floats = Lanes<float, half>;
+  using Rows = Lanes<std::uint32_t, half>;
+  using Mask = Lanes<std::int32_t, half>;
+
   template <class F>
-  void each_row(F&& f) {
-    constexpr std::size_t run = 4096;
-    const std::size_t rows = graph_.vertices;
-    parallel_for(team_, (rows + run - 1) / run, [&](std::size_t part, std::size_t) {
-      for (std::size_t row = part * run; row < std::min(rows, (part + 1) * run); ++row)
-        f(row, graph_.vertex.size() > 0 ? graph_.vertex[row] : static_cast<std::uint32_t>(row));
+  void each_slice(F&& f) {
+    bilateral::each_slice(graph_.slices(), threads_, f);
+  }
+
+  template <class F>
+  void each_half(F&& f) {
+    each_slice([&](std::size_t s) {
+      f(s * slice_rows);
+      f(s * slice_rows + half);
     });
   }
 
-  // The strongest neighbour; among the free ones, if the edge is strong from both ends.
-  std::uint32_t strongest(std::size_t row, std::uint32_t v, bool free) const {
-    std::uint32_t best = nowhere;
-    T weight{0};
-    for (std::uint32_t e = graph_.first[row]; e < graph_.first[row + 1]; ++e) {
-      const std::uint32_t other = graph_.neighbour[e];
-      const T w = graph_.weight[e];
-      if (!(w >= weight) || w <= T{0}) continue;
-      if (free && (mate_[other] != nowhere || w < T(0.5) * std::max(largest_[v], largest_[other])))
-        continue;
-      if (w == weight && best != nowhere && edge_hash(v, other) < edge_hash(v, best)) continue;
-      best = other;
-      weight = w;
-    }
-    return best;
+  static BILATERAL_INLINE Rows own_rows(std::size_t row) {
+    return Rows{0, 1, 2, 3} + static_cast<std::uint32_t>(row);
   }
 
-  // The first vertex of v's aggregate, or nowhere.
-  std::uint32_t root(std::size_t row, std::uint32_t v) const {
-    if (mate_[v] != nowhere) return std::min(v, mate_[v]);
-    const std::uint32_t near = strongest(row, v, false);
-    if (near == nowhere) return nowhere;
-    return mate_[near] != nowhere ? std::min(near, mate_[near]) : v;
+  template <class V, class From>
+  static BILATERAL_INLINE V gather(const From* from, Rows at) {
+    return V{from[at[0]], from[at[1]], from[at[2]], from[at[3]]};
+  }
+
+  BILATERAL_INLINE Floats weights(std::size_t entry) const {
+    const T* w = graph_.weight.data() + entry;
+    return Floats{static_cast<float>(w[0]), static_cast<float>(w[1]), static_cast<float>(w[2]),
+                  static_cast<float>(w[3])};
+  }
+
+  // The heaviest entry of each row of half a slice for which `allowed(weight, to)`, or nowhere.
+  // Ties go by a hash of the edge that both ends agree on.
+  template <class Allowed>
+  BILATERAL_INLINE Rows heaviest(std::size_t row, Allowed allowed, Floats& heaviest) const {
+    const Rows own = own_rows(row);
+    const std::size_t s = row / slice_rows, lane = row % slice_rows;
+    Floats best{};
+    Rows rank{}, choice = Rows{} + nowhere;
+    for (std::size_t k = graph_.entry.first[s]; k < graph_.entry.first[s + 1]; ++k) {
+      const Floats weight = weights(k * slice_rows + lane);
+      const auto to = load_lanes<Rows>(graph_.entry.to.data() + k * slice_rows + lane);
+      const Rows low = to < own ? to : own, high = to < own ? own : to;
+      Rows hash = (low * 0x9e3779b1u) ^ (high * 0x85ebca6bu);
+      hash = (hash ^ (hash >> 15)) * 0x2c1b3c6du;
+      const Mask better = allowed(weight, to) & (weight > 0.0f) &
+                          ((weight > best) | ((weight == best) & (Mask)(hash >= rank)));
+      best = better ? weight : best;
+      rank = (Rows)better ? hash : rank;
+      choice = (Rows)better ? to : choice;
+    }
+    heaviest = best;
+    return choice;
+  }
+
+  // Each row's nearest neighbour, and the least weight of a strong edge.
+  void find_nearest(std::size_t row) {
+    Floats weight;
+    const Rows nearest =
+        heaviest(row, [](Floats, Rows) __attribute__((always_inline)) { return ~Mask{}; }, weight);
+    store_lanes(nearest_.data() + row, nearest);
+    store_lanes(least_.data() + row, 0.5f * weight);
+    store_lanes(mate_.data() + row, Rows{} + nowhere);
+  }
+
+  // The nearest free one along edges that are strong from both ends.
+  void find_pick(std::size_t row) {
+    const float* least = least_.data();
+    const auto mine = load_lanes<Floats>(least + row);
+    Floats weight;
+    const Rows pick = heaviest(
+        row,
+        [=](Floats w, Rows to) __attribute__((always_inline)) {
+          return (w >= mine) & (w >= gather<Floats>(least, to));
+        },
+        weight);
+    store_lanes(pick_.data() + row, pick);
+  }
+
+  // Edges of a row that is no longer free are never strong.
+  void match(std::size_t row) {
+    const Rows own = own_rows(row);
+    const auto pick = load_lanes<Rows>(pick_.data() + row);
+    const Rows there = pick == nowhere ? own : pick;
+    const Mask mutual = (Mask)(gather<Rows>(pick_.data(), there) == own);
+    const auto mate = load_lanes<Rows>(mate_.data() + row);
+    const auto least = load_lanes<Floats>(least_.data() + row);
+    store_lanes(mate_.data() + row, (Rows)mutual ? pick : mate);
+    store_lanes(least_.data() + row,
+                mutual ? Floats{} + std::numeric_limits<float>::infinity() : least);
+  }
+
+  // The first row of an aggregate, or nowhere.
+  std::uint32_t root(std::size_t i) const {
+    const std::uint32_t nearest = nearest_[i], mate = mate_[i];
+    if (nearest == nowhere) return nowhere;
+    const auto own = static_cast<std::uint32_t>(i);
+    const std::uint32_t member = mate != nowhere ? own : nearest;
+    const std::uint32_t other = mate_[member];
+    return other != nowhere ? std::min(member, other) : own;
   }
 
   Aggregates number() {
     constexpr std::size_t run = 4096;
-    const std::size_t vertices = graph_.vertices, runs = (vertices + run - 1) / run;
+    const std::size_t rows = graph_.rows, runs = (rows + run - 1) / run;
     Aggregates out;
-    out.of = Buffer<std::uint32_t>(vertices);
+    out.of = Buffer<std::uint32_t>(rows);
     std::vector<std::uint32_t> start(runs + 1, 0);
     const auto each_run = [&](auto&& f) {
-      parallel_for(team_, runs, [&](std::size_t i, std::size_t) {
-        f(i, i * run, std::min(vertices, (i + 1) * run));
+      parallel_for(team_size(threads_, rows, 4 * run), runs, [&](std::size_t i, std::size_t) {
+        f(i, i * run, std::min(rows, (i + 1) * run));
       });
     };
     each_run([&](std::size_t i, std::size_t begin, std::size_t end) {
-      for (std::size_t v = begin; v < end; ++v) start[i + 1] += pick_[v] == v;
+      std::uint32_t roots = 0;
+      for (std::size_t v = begin; v < end; ++v) roots += pick_[v] == v;
+      start[i + 1] = roots;
     });
     for (std::size_t i = 0; i < runs; ++i) start[i + 1] += start[i];
     out.count = start[runs];
     each_run([&](std::size_t i, std::size_t begin, std::size_t end) {
       std::uint32_t next = start[i];
-      for (std::size_t v = begin; v < end; ++v)
-        if (pick_[v] == v) mate_[v] = next++;
+      for (std::size_t v = begin; v < end; ++v) {
+        mate_[v] = next;  // of use where v is a root
+        next += pick_[v] == v;
+      }
     });
     each_run([&](std::size_t, std::size_t begin, std::size_t end) {
       for (std::size_t v = begin; v < end; ++v)
@@ -121,9 +183,9 @@ class Matching {
   }
 
   const Graph<T>& graph_;
-  int team_;
-  Buffer<T> largest_;
-  Buffer<std::uint32_t> pick_, mate_;
+  int threads_;
+  Buffer<float> least_;
+  Buffer<std::uint32_t> nearest_, pick_, mate_;
 };
 
 }  // namespace detail

@@ -247,8 +247,8 @@ void py_nested_start(const PyGrid& self, const Input<T>& weight, const Input<T>&
   const std::size_t channels = channels_over(weighted, grid.vertices);
   require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
   const nb::gil_scoped_release release;
-  nested_start(self.multigrid<T>(threads), weight.data(), weighted.data(), channels, smoothness,
-               x.data(), threads);
+  nested_start(self.multigrid<T>(threads), grid.vertices, weight.data(), weighted.data(), channels,
+               smoothness, x.data(), threads);
 }
 
 // What runs between two steps: now and then Python's pending signals (Ctrl-C), and the caller's

@@ -15,18 +15,18 @@
 
 namespace bilateral {
 
-// Between two levels: the vertices below each coarse vertex I are [first[I], first[I + 1]) of
-// `child`, those of colour 0 before middle[I].
+// Between two levels. Rows without a parent lead to the coarse level's end, where a vector has a 0;
+// padding of the children leads to the fine level's end, where a vector has a 0, too.
 struct Transfer {
-  Buffer<std::uint32_t> parent;  // of each fine vertex; the coarse level's size if it has none
-  Buffer<std::uint32_t> first, middle, child;
+  Buffer<std::uint32_t> parent;  // of each fine row
+  Columns children;              // of each coarse row
 };
 
 namespace detail {
 
-inline constexpr std::size_t coarse_run = 2048;
+inline constexpr std::size_t coarse_run = 1024;  // aggregates
 
-// f(run, begin, end) for runs of [0, count).
+// f(run, begin, end, rank) for runs of the aggregates.
 template <class F>
 void each_coarse_run(std::size_t count, int threads, F&& f) {
   parallel_for(team_size(threads, count, 4 * coarse_run), (count + coarse_run - 1) / coarse_run,
@@ -35,46 +35,34 @@ void each_coarse_run(std::size_t count, int threads, F&& f) {
                });
 }
 
-// Members of each aggregate, in order of their numbers; those of colour 0 first.
+// Members of each aggregate, in order of their numbers.
 struct Members {
-  Buffer<std::uint32_t> first, middle, vertex;
+  Buffer<std::uint32_t> first, row;
 
-  // `early(v)`: whether v goes first.
-  template <class Early>
-  Members(const Aggregates& aggregates, Early&& early)
-      : first(aggregates.count + 1, 0u), middle(aggregates.count, 0u) {
-    const std::size_t vertices = aggregates.of.size();
-    for (std::size_t v = 0; v < vertices; ++v) {
-      const std::uint32_t I = aggregates.of[v];
-      if (I == nowhere) continue;
-      ++first[I + 1];
-      middle[I] += early(v);
-    }
-    for (std::uint32_t I = 0; I < aggregates.count; ++I) {
-      first[I + 1] += first[I];
-      middle[I] += first[I];
-    }
-    vertex = Buffer<std::uint32_t>(first[aggregates.count]);
-    std::vector<std::array<std::uint32_t, 2>> cursor(aggregates.count);
-    for (std::uint32_t I = 0; I < aggregates.count; ++I) cursor[I] = {first[I], middle[I]};
-    for (std::size_t v = 0; v < vertices; ++v)
-      if (const std::uint32_t I = aggregates.of[v]; I != nowhere)
-        vertex[cursor[I][early(v) ? 0 : 1]++] = static_cast<std::uint32_t>(v);
+  explicit Members(const Aggregates& aggregates) : first(aggregates.count + 2, 0u) {
+    const std::size_t rows = aggregates.of.size();
+    for (std::size_t i = 0; i < rows; ++i)
+      if (aggregates.of[i] != nowhere) ++first[aggregates.of[i] + 2];
+    for (std::uint32_t I = 0; I < aggregates.count; ++I) first[I + 2] += first[I + 1];
+    row = Buffer<std::uint32_t>(first[aggregates.count + 1]);
+    for (std::size_t i = 0; i < rows; ++i)
+      if (const std::uint32_t I = aggregates.of[i]; I != nowhere)
+        row[first[I + 1]++] = static_cast<std::uint32_t>(i);
   }
 };
 
-// Entries of the aggregates in the order of their numbers.
+// The neighbours of each aggregate, in the order of the aggregates' numbers.
 template <class T>
-struct Sums {
+struct Neighbours {
   struct Run {
-    std::vector<std::uint32_t> neighbour;
+    std::vector<std::uint32_t> to;
     std::vector<T> weight;
   };
   std::vector<Run> run;
   Buffer<std::uint32_t> begin, count;  // of each aggregate, within its run
 
-  Sums(const Graph<T>& fine, const std::uint32_t* row_of, const Aggregates& aggregates,
-       const Members& members, int threads)
+  Neighbours(const Graph<T>& fine, const Aggregates& aggregates, const Members& members,
+             int threads)
       : run((aggregates.count + coarse_run - 1) / coarse_run),
         begin(aggregates.count),
         count(aggregates.count) {
@@ -83,55 +71,70 @@ struct Sums {
     each_coarse_run(aggregates.count, threads,
                     [&](std::size_t r, std::size_t from, std::size_t to, std::size_t rank) {
                       auto& place = places[rank];
-                      if (place.empty()) place.assign(aggregates.count, 0);
-                      add(fine, row_of, aggregates, members, from, to, place, run[r]);
+                      if (place.empty()) place.resize(aggregates.count);
+                      add(fine, aggregates, members, from, to, place.data(), run[r]);
                     });
   }
 
+  const std::uint32_t* to(std::size_t I) const { return run[I / coarse_run].to.data() + begin[I]; }
+  const T* weight(std::size_t I) const { return run[I / coarse_run].weight.data() + begin[I]; }
+
  private:
-  // `place` says where the current row has an aggregate's entry, if there.
-  void add(const Graph<T>& fine, const std::uint32_t* row_of, const Aggregates& aggregates,
-           const Members& members, std::size_t from, std::size_t to,
-           std::vector<std::uint32_t>& place, Run& out) {
+  // place[J] is where the current list has J; what it says of other lists does not fit.
+  void add(const Graph<T>& fine, const Aggregates& aggregates, const Members& members,
+           std::size_t from, std::size_t to, std::uint32_t* place, Run& out) {
+    std::size_t most = 0;  // entries
+    for (std::uint32_t m = members.first[from]; m < members.first[to]; ++m) {
+      const std::size_t s = members.row[m] / slice_rows;
+      most += fine.entry.first[s + 1] - fine.entry.first[s] + 1;
+    }
+    out.to.resize(most);
+    out.weight.resize(most);
+    std::uint32_t* list = out.to.data();
+    T* weights = out.weight.data();
+    std::uint32_t end = 0;
     for (std::size_t I = from; I < to; ++I) {
-      const std::size_t start = out.neighbour.size();
-      begin[I] = static_cast<std::uint32_t>(start);
+      const std::uint32_t start = end;  // holds what the aggregate has within itself
+      list[end++] = static_cast<std::uint32_t>(I);
+      weights[start] = T{0};
+      place[I] = start;
       for (std::uint32_t m = members.first[I]; m < members.first[I + 1]; ++m) {
-        const std::uint32_t v = members.vertex[m], row = row_of ? row_of[v] : v;
-        for (std::uint32_t e = fine.first[row]; e < fine.first[row + 1]; ++e) {
-          const std::uint32_t J = aggregates.of[fine.neighbour[e]];
-          if (J == I) continue;
-          const std::size_t at = place[J];
-          if (at >= start && at < out.neighbour.size() && out.neighbour[at] == J) {
-            out.weight[at] += fine.weight[e];
-          } else {
-            place[J] = static_cast<std::uint32_t>(out.neighbour.size());
-            out.neighbour.push_back(J);
-            out.weight.push_back(fine.weight[e]);
-          }
+        const std::size_t row = members.row[m], s = row / slice_rows;
+        for (std::size_t k = fine.entry.first[s]; k < fine.entry.first[s + 1]; ++k) {
+          const std::size_t e = k * slice_rows + row % slice_rows;
+          const T weight = fine.weight[e];
+          if (!(weight > T{0})) continue;
+          const std::uint32_t J = aggregates.of[fine.entry.to[e]];
+          const std::uint32_t at = place[J];
+          const bool there = (at >= start) & (at < end) && list[at] == J;
+          const std::uint32_t here = there ? at : end;
+          place[J] = here;
+          list[here] = J;
+          weights[here] = (there ? weights[here] : T{0}) + weight;
+          end += !there;
         }
       }
-      count[I] = static_cast<std::uint32_t>(out.neighbour.size() - start);
+      begin[I] = start + 1;
+      count[I] = end - start - 1;
     }
   }
 };
 
-// The smallest colour that no earlier neighbour has, vertex by vertex.
+// The smallest colour that no earlier neighbour has, aggregate by aggregate.
 template <class T>
-std::vector<std::uint32_t> greedy_colours(const Sums<T>& sums, std::size_t vertices) {
-  std::vector<std::uint32_t> colour(vertices, nowhere);
-  std::vector<std::uint32_t> taken;
-  for (std::size_t I = 0; I < vertices; ++I) {
-    const std::uint32_t* neighbour = sums.run[I / coarse_run].neighbour.data() + sums.begin[I];
+std::vector<std::uint32_t> greedy_colours(const Neighbours<T>& neighbours, std::size_t count) {
+  std::vector<std::uint32_t> colour(count, nowhere), taken;
+  for (std::size_t I = 0; I < count; ++I) {
+    const std::uint32_t* to = neighbours.to(I);
     std::uint64_t used = 0;
-    for (std::uint32_t e = 0; e < sums.count[I]; ++e) {
-      const std::uint32_t c = colour[neighbour[e]];
-      if (c < 64) used |= std::uint64_t{1} << c;
+    for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) {
+      const std::uint32_t c = colour[to[e]];
+      used |= std::uint64_t{c < 64} << (c & 63);
     }
     auto mine = static_cast<std::uint32_t>(std::countr_one(used));
     if (mine == 64) {
       taken.clear();
-      for (std::uint32_t e = 0; e < sums.count[I]; ++e) taken.push_back(colour[neighbour[e]]);
+      for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) taken.push_back(colour[to[e]]);
       while (std::find(taken.begin(), taken.end(), mine) != taken.end()) ++mine;
     }
     colour[I] = mine;
@@ -139,112 +142,181 @@ std::vector<std::uint32_t> greedy_colours(const Sums<T>& sums, std::size_t verti
   return colour;
 }
 
-// Rows by colour, and within runs of equal colour by their numbers of earlier and later entries.
-// Fills graph.colour; returns the aggregate of each row, and the earlier entries of each aggregate.
-template <class T>
-std::pair<Buffer<std::uint32_t>, Buffer<std::uint32_t>> row_order(
-    const Sums<T>& sums, const std::vector<std::uint32_t>& colour, Graph<T>& graph, int threads) {
-  const std::size_t vertices = colour.size();
-  Buffer<std::uint32_t> order(vertices), earlier(vertices);
-  each_coarse_run(vertices, threads,
-                  [&](std::size_t run, std::size_t begin, std::size_t end, std::size_t) {
-                    for (std::size_t I = begin; I < end; ++I) {
-                      const std::uint32_t* to = sums.run[run].neighbour.data() + sums.begin[I];
-                      std::uint32_t number = 0;
-                      for (std::uint32_t e = 0; e < sums.count[I]; ++e)
-                        number += colour[to[e]] < colour[I];
-                      earlier[I] = number;
-                    }
-                  });
-  std::vector<std::uint32_t> at;
-  for (const std::uint32_t c : colour) {
-    if (c + 2 > at.size()) at.resize(c + 2, 0);
-    ++at[c + 1];
-  }
-  for (std::size_t c = 0; c + 1 < at.size(); ++c) at[c + 1] += at[c];
-  graph.colour = at;
-  for (std::size_t I = 0; I < vertices; ++I) order[at[colour[I]]++] = static_cast<std::uint32_t>(I);
-  for (std::size_t c = 0; c < graph.colours(); ++c) {
-    const std::size_t first = graph.colour[c];
-    each_coarse_run(graph.colour[c + 1] - first, threads,
-                    [&](std::size_t, std::size_t begin, std::size_t end, std::size_t) {
-                      std::sort(order.data() + first + begin, order.data() + first + end,
-                                [&](std::uint32_t I, std::uint32_t J) {
-                                  if (earlier[I] != earlier[J]) return earlier[I] < earlier[J];
-                                  if (sums.count[I] != sums.count[J])
-                                    return sums.count[I] < sums.count[J];
-                                  return I < J;
-                                });
-                    });
-  }
-  return {std::move(order), std::move(earlier)};
+// Lists of numbers in columns: list(i, f) calls f(number) for row i.
+template <class List>
+Columns in_columns(std::size_t rows, std::uint32_t padding, int threads, List&& list) {
+  Columns columns;
+  const std::size_t slices = rows / slice_rows;
+  columns.first = Buffer<std::uint32_t>(slices + 1);
+  columns.first[0] = 0;
+  each_slice(slices, threads, [&](std::size_t s) {
+    std::uint32_t most = 0;
+    for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i) {
+      std::uint32_t count = 0;
+      list(i, [&](std::uint32_t) { ++count; });
+      most = std::max(most, count);
+    }
+    columns.first[s + 1] = most;
+  });
+  for (std::size_t s = 0; s < slices; ++s) columns.first[s + 1] += columns.first[s];
+  columns.to = Buffer<std::uint32_t>(columns.size());
+  each_slice(slices, threads, [&](std::size_t s) {
+    std::uint32_t* to = columns.to.data();
+    std::fill(to + columns.first[s] * slice_rows, to + columns.first[s + 1] * slice_rows, padding);
+    for (std::size_t lane = 0; lane < slice_rows; ++lane) {
+      std::uint32_t column = columns.first[s];
+      list(s * slice_rows + lane,
+           [&](std::uint32_t number) { to[column++ * slice_rows + lane] = number; });
+    }
+  });
+  return columns;
 }
+
+template <class T>
+class Coarsening {
+ public:
+  Coarsening(const Graph<T>& fine, const Aggregates& aggregates, int threads)
+      : fine_(fine),
+        aggregates_(aggregates),
+        threads_(threads),
+        members_(aggregates),
+        neighbours_(fine, aggregates, members_, threads),
+        colour_(greedy_colours(neighbours_, aggregates.count)),
+        earlier_(aggregates.count),
+        row_(aggregates.count) {}
+
+  // The next coarser graph, and the way there.
+  std::pair<Graph<T>, Transfer> run() {
+    order();
+    graph_.entry.first = Buffer<std::uint32_t>(graph_.slices() + 1);
+    graph_.entry.first[0] = 0;
+    graph_.middle = Buffer<std::uint32_t>(graph_.slices());
+    each_slice(graph_.slices(), threads_, [&](std::size_t s) { measure(s); });
+    graph_.allocate_entries();
+    each_slice(graph_.slices(), threads_, [&](std::size_t s) { fill(s); });
+    return {std::move(graph_), transfer()};
+  }
+
+  // Of each coarse row, its children below `last`.
+  Columns children(std::uint32_t last) const {
+    return in_columns(of_row_.size(), static_cast<std::uint32_t>(fine_.rows), threads_,
+                      [&](std::size_t i, auto&& f) {
+                        if (const std::uint32_t I = of_row_[i]; I != nowhere)
+                          for (std::uint32_t m = members_.first[I]; m < members_.first[I + 1]; ++m)
+                            if (members_.row[m] < last) f(members_.row[m]);
+                      });
+  }
+
+ private:
+  // Rows by colour, and within runs of a colour by their numbers of earlier and later neighbours.
+  void order() {
+    const std::size_t count = aggregates_.count;
+    each_coarse_run(count, threads_, [&](std::size_t, std::size_t begin, std::size_t end, auto) {
+      for (std::size_t I = begin; I < end; ++I) {
+        const std::uint32_t* to = neighbours_.to(I);
+        std::uint32_t earlier = 0;
+        for (std::uint32_t e = 0; e < neighbours_.count[I]; ++e)
+          earlier += colour_[to[e]] < colour_[I];
+        earlier_[I] = earlier;
+      }
+    });
+    std::vector<std::uint32_t> size;
+    for (const std::uint32_t c : colour_) {
+      if (c >= size.size()) size.resize(c + 1, 0);
+      ++size[c];
+    }
+    graph_.colour.assign(1, 0);
+    for (const std::uint32_t rows : size)
+      graph_.colour.push_back(graph_.colour.back() +
+                              static_cast<std::uint32_t>(whole_slices(rows)));
+    graph_.rows = graph_.colour.back();
+    of_row_ = Buffer<std::uint32_t>(graph_.rows, nowhere);
+    std::vector<std::uint32_t> at(graph_.colour.begin(), graph_.colour.end() - 1);
+    for (std::size_t I = 0; I < count; ++I)
+      of_row_[at[colour_[I]]++] = static_cast<std::uint32_t>(I);
+    std::vector<std::pair<std::size_t, std::size_t>> runs;
+    for (std::size_t c = 0; c < size.size(); ++c)
+      for (std::size_t i = graph_.colour[c]; i < at[c]; i += coarse_run)
+        runs.emplace_back(i, std::min<std::size_t>(at[c], i + coarse_run));
+    parallel_for(team_size(threads_, count, 4 * coarse_run), runs.size(),
+                 [&](std::size_t r, std::size_t) { sort_run(runs[r].first, runs[r].second); });
+  }
+
+  void sort_run(std::size_t begin, std::size_t end) {
+    constexpr std::uint32_t most = 31;
+    std::array<std::uint32_t, (most + 1) * (most + 1) + 1> at{};
+    std::array<std::uint32_t, coarse_run> sorted;
+    const auto key = [&](std::uint32_t I) {
+      return std::min(earlier_[I], most) * (most + 1) +
+             std::min(neighbours_.count[I] - earlier_[I], most);
+    };
+    for (std::size_t i = begin; i < end; ++i) ++at[key(of_row_[i]) + 1];
+    for (std::size_t k = 1; k < at.size(); ++k) at[k] += at[k - 1];
+    for (std::size_t i = begin; i < end; ++i) sorted[at[key(of_row_[i])]++] = of_row_[i];
+    for (std::size_t i = begin; i < end; ++i) {
+      of_row_[i] = sorted[i - begin];
+      row_[of_row_[i]] = static_cast<std::uint32_t>(i);
+    }
+  }
+
+  void measure(std::size_t s) {
+    std::uint32_t earlier = 0, later = 0;
+    for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i)
+      if (const std::uint32_t I = of_row_[i]; I != nowhere) {
+        earlier = std::max(earlier, earlier_[I]);
+        later = std::max(later, neighbours_.count[I] - earlier_[I]);
+      }
+    graph_.middle[s] = earlier;
+    graph_.entry.first[s + 1] = earlier + later;
+  }
+
+  void fill(std::size_t s) {
+    for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i) {
+      std::size_t early = graph_.entry.first[s], late = graph_.middle[s];
+      const auto put = [&](std::size_t column, std::uint32_t to, T weight) {
+        graph_.entry.to[column * slice_rows + i % slice_rows] = to;
+        graph_.weight[column * slice_rows + i % slice_rows] = weight;
+      };
+      T degree{0};
+      if (const std::uint32_t I = of_row_[i]; I != nowhere) {
+        const std::uint32_t* to = neighbours_.to(I);
+        const T* weight = neighbours_.weight(I);
+        for (std::uint32_t e = 0; e < neighbours_.count[I]; ++e) {
+          put(colour_[to[e]] < colour_[I] ? early++ : late++, row_[to[e]], weight[e]);
+          degree += weight[e];
+        }
+      }
+      graph_.degree[i] = degree;
+      while (early < graph_.middle[s]) put(early++, static_cast<std::uint32_t>(i), T{0});
+      while (late < graph_.entry.first[s + 1]) put(late++, static_cast<std::uint32_t>(i), T{0});
+    }
+  }
+
+  Transfer transfer() {
+    Transfer out;
+    const auto none = static_cast<std::uint32_t>(of_row_.size());
+    out.parent = Buffer<std::uint32_t>(fine_.rows);
+    each_slice(fine_.slices(), threads_, [&](std::size_t s) {
+      for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i)
+        out.parent[i] = aggregates_.of[i] == nowhere ? none : row_[aggregates_.of[i]];
+    });
+    out.children = children(static_cast<std::uint32_t>(fine_.rows));
+    return out;
+  }
+
+ private:
+  const Graph<T>& fine_;
+  const Aggregates& aggregates_;
+  int threads_;
+  Members members_;
+  Neighbours<T> neighbours_;
+  std::vector<std::uint32_t> colour_;
+  Buffer<std::uint32_t> earlier_;  // neighbours of an earlier colour, of each aggregate
+  Buffer<std::uint32_t> row_;      // of each aggregate
+  Buffer<std::uint32_t> of_row_;   // the aggregate of each row, or nowhere
+  Graph<T> graph_;
+};
 
 }  // namespace detail
-
-// The next coarser graph, and the way there. `row_of` holds each fine vertex's row, or is null
-// where they are the same; `early(v)` says which vertices a Transfer has first.
-template <class T, class Early>
-std::pair<Graph<T>, Transfer> coarsen(const Graph<T>& fine, const std::uint32_t* row_of,
-                                      const Aggregates& aggregates, Early&& early, int threads) {
-  const std::size_t vertices = aggregates.count;
-  const detail::Members members(aggregates, early);
-  const detail::Sums<T> sums(fine, row_of, aggregates, members, threads);
-  const auto colour = detail::greedy_colours(sums, vertices);
-  Graph<T> graph;
-  graph.vertices = vertices;
-  const auto [order, earlier] = detail::row_order(sums, colour, graph, threads);
-  Buffer<std::uint32_t> row(vertices);
-  graph.first = Buffer<std::uint32_t>(vertices + 1);
-  graph.middle = Buffer<std::uint32_t>(vertices);
-  Transfer transfer;
-  transfer.first = Buffer<std::uint32_t>(vertices + 1);
-  transfer.middle = Buffer<std::uint32_t>(vertices);
-  std::uint32_t entry = 0, child = 0;
-  for (std::size_t i = 0; i < vertices; ++i) {
-    const std::uint32_t I = order[i];
-    row[I] = static_cast<std::uint32_t>(i);
-    graph.first[i] = entry;
-    graph.middle[i] = entry + earlier[I];
-    entry += sums.count[I];
-    transfer.first[i] = child;
-    transfer.middle[i] = child + members.middle[I] - members.first[I];
-    child += members.first[I + 1] - members.first[I];
-  }
-  graph.first[vertices] = entry;
-  transfer.first[vertices] = child;
-  graph.neighbour = Buffer<std::uint32_t>(entry);
-  graph.weight = Buffer<T>(entry);
-  graph.degree = Buffer<T>(vertices);
-  transfer.child = Buffer<std::uint32_t>(child);
-  detail::each_coarse_run(
-      vertices, threads, [&](std::size_t, std::size_t begin, std::size_t end, std::size_t) {
-        for (std::size_t i = begin; i < end; ++i) {
-          const std::uint32_t I = order[i];
-          const auto& run = sums.run[I / detail::coarse_run];
-          std::uint32_t early_entry = graph.first[i], late_entry = graph.middle[i];
-          T degree{0};
-          for (std::uint32_t e = sums.begin[I]; e < sums.begin[I] + sums.count[I]; ++e) {
-            const std::uint32_t J = run.neighbour[e];
-            const std::uint32_t to = colour[J] < colour[I] ? early_entry++ : late_entry++;
-            graph.neighbour[to] = row[J];
-            graph.weight[to] = run.weight[e];
-            degree += run.weight[e];
-          }
-          graph.degree[i] = degree;
-          std::copy(members.vertex.data() + members.first[I],
-                    members.vertex.data() + members.first[I + 1],
-                    transfer.child.data() + transfer.first[i]);
-        }
-      });
-  transfer.parent = Buffer<std::uint32_t>(fine.vertices);
-  detail::each_coarse_run(
-      fine.vertices, threads, [&](std::size_t, std::size_t begin, std::size_t end, std::size_t) {
-        for (std::size_t v = begin; v < end; ++v)
-          transfer.parent[v] = aggregates.of[v] == nowhere ? static_cast<std::uint32_t>(vertices)
-                                                           : row[aggregates.of[v]];
-      });
-  return {std::move(graph), std::move(transfer)};
-}
 
 }  // namespace bilateral

@@ -1,5 +1,5 @@
 // What smoothness and confidence add to a multigrid hierarchy: the diagonals of
-// A_k = lambda_k L_k + diag(c_k), with c_k the sum of the confidences below each vertex.
+// A_k = lambda_k L_k + diag(c_k), with c_k the sum of the confidences below each row.
 #pragma once
 
 #include <cmath>
@@ -8,48 +8,52 @@
 #include <utility>
 #include <vector>
 
-#include "edges.hpp"
+#include "block.hpp"
 #include "multigrid.hpp"
 #include "threads.hpp"
 
 namespace bilateral {
 
-// The part of [0, count) that one thread of a team works on.
-struct Slice {
+// The slices of [first, last) rows that one thread of a team works on.
+struct Slices {
   std::size_t begin, end;
-  Slice(std::size_t first, std::size_t last, const Worker& worker)
-      : begin(first + bound(last - first, worker.rank, worker.size)),
-        end(first + bound(last - first, worker.rank + 1, worker.size)) {}
+  Slices(std::size_t first, std::size_t last, const Worker& worker)
+      : begin(bound(first, last, worker.rank, worker.size)),
+        end(bound(first, last, worker.rank + 1, worker.size)) {}
 
  private:
-  static std::size_t bound(std::size_t count, int part, int size) {
-    return count * static_cast<std::size_t>(part) / static_cast<std::size_t>(size);
+  static std::size_t bound(std::size_t first, std::size_t last, int part, int size) {
+    return first / slice_rows + (last - first) / slice_rows * static_cast<std::size_t>(part) /
+                                    static_cast<std::size_t>(size);
   }
 };
+
+// Vectors have one more slice than their level has rows, and 0 there.
+template <class T>
+Buffer<T> level_vector(std::size_t rows, std::size_t channels) {
+  return Buffer<T>((rows + slice_rows) * channels, T{0});
+}
 
 template <class T>
 class Diagonals {
  public:
-  explicit Diagonals(const Multigrid<T>& multigrid)
-      : multigrid_(multigrid), inverse_(multigrid.fine.vertices) {
-    for (const Graph<T>& graph : multigrid.coarse) {
-      coarse_weight_.emplace_back(graph.vertices);
-      coarse_inverse_.emplace_back(graph.vertices);
+  explicit Diagonals(const Multigrid<T>& multigrid) : multigrid_(multigrid) {
+    for (std::size_t k = 0; k <= multigrid.depth(); ++k) {
+      weight_.push_back(level_vector<T>(graph(k).rows, 1));
+      inverse_.push_back(level_vector<T>(graph(k).rows, 1));
     }
   }
 
   // lambda 1.3^-k: without it, aggregates would make L_k too stiff for the errors it stands for.
-  double smoothness(std::size_t level) const {
-    return smoothness_ * std::pow(1.3, -static_cast<double>(level));
+  T smoothness(std::size_t level) const {
+    return static_cast<T>(smoothness_ * std::pow(1.3, -static_cast<double>(level)));
   }
-  const T* weight() const { return weight_; }
-  const T* inverse() const { return inverse_.data(); }  // 0 where the diagonal is
-  const T* coarse_weight(std::size_t k) const { return coarse_weight_[k].data(); }
-  const T* coarse_inverse(std::size_t k) const { return coarse_inverse_[k].data(); }
+  const T* weight(std::size_t level) const { return weight_[level].data(); }
+  const T* inverse(std::size_t level) const { return inverse_[level].data(); }  // 0 where it must
 
-  // New numbers, also in the same place: `refresh` is due.
+  // New confidences of the grid's vertices, also in the same place: `refresh` is due.
   void set(const T* weight, double smoothness) {
-    weight_ = weight;
+    given_ = weight;
     smoothness_ = smoothness;
     stale_ = true;
   }
@@ -59,43 +63,46 @@ class Diagonals {
 
   // All threads of a team call it together. Ends with a barrier.
   void refresh(const Worker& worker) {
-    invert(worker, multigrid_.fine, weight_, smoothness_, inverse_.data());
-    const T* below = weight_;
-    for (std::size_t k = 0; k < multigrid_.depth(); ++k) {
-      const Transfer& way = multigrid_.transfer[k];
-      const Graph<T>& graph = multigrid_.coarse[k];
-      const Slice slice(0, graph.vertices, worker);
-      T* weight = coarse_weight_[k].data();
-      for (std::size_t I = slice.begin; I < slice.end; ++I) {
-        T sum{0};
-        for (std::uint32_t m = way.first[I]; m < way.first[I + 1]; ++m) sum += below[way.child[m]];
-        weight[I] = sum;
-      }
-      invert(worker, graph, weight, smoothness(k + 1), coarse_inverse_[k].data());
-      below = weight;
+    const Slices own(0, multigrid_.fine.rows, worker);
+    const std::uint32_t* vertex = multigrid_.fine.vertex.data();
+    T* weight = weight_[0].data();
+    for (std::size_t i = own.begin * slice_rows; i < own.end * slice_rows; ++i)
+      weight[i] = vertex[i] == nowhere ? T{0} : given_[vertex[i]];
+    invert(own, 0);
+    worker.barrier.wait();
+    for (std::size_t k = 1; k <= multigrid_.depth(); ++k) {
+      const Slices slices(0, graph(k).rows, worker);
+      const T* below = weight_[k - 1].data();
+      each_block<T, 1>(slices.begin, slices.end, [&](std::size_t row, std::size_t s, std::size_t) {
+        Block<T, 1>::put(weight_[k].data(), row,
+                         collect<1>(multigrid_.transfer[k - 1].children, s, 0, below));
+      });
+      invert(slices, k);
       worker.barrier.wait();
     }
-    worker.barrier.wait();
   }
 
  private:
-  void invert(const Worker& worker, const Graph<T>& graph, const T* weight, double smoothness,
-              T* inverse) {
-    const Slice slice(0, graph.vertices, worker);
-    const T factor = static_cast<T>(smoothness);
-    const T* degree = graph.degree.data();
-    for (std::size_t i = slice.begin; i < slice.end; ++i) {
+  const Graph<T>& graph(std::size_t level) const {
+    return level == 0 ? multigrid_.fine : multigrid_.coarse[level - 1];
+  }
+
+  void invert(const Slices& slices, std::size_t level) {
+    const T factor = smoothness(level);
+    const T* degree = graph(level).degree.data();
+    const T* weight = weight_[level].data();
+    T* inverse = inverse_[level].data();
+    for (std::size_t i = slices.begin * slice_rows; i < slices.end * slice_rows; ++i) {
       const T diagonal = factor * degree[i] + weight[i];
       inverse[i] = diagonal > T{0} ? T{1} / diagonal : T{0};
     }
   }
 
   const Multigrid<T>& multigrid_;
-  const T* weight_ = nullptr;
+  const T* given_ = nullptr;
   double smoothness_ = 0;
   bool stale_ = false;
-  Buffer<T> inverse_;
-  std::vector<Buffer<T>> coarse_weight_, coarse_inverse_;  // of level k + 1 at [k]
+  std::vector<Buffer<T>> weight_, inverse_;
 };
 
 }  // namespace bilateral

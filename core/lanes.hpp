@@ -77,6 +77,15 @@ BILATERAL_INLINE Pair load_pair(const float* from) {
 #endif
 }
 
+// The lower or the upper two of four numbers, as float64.
+BILATERAL_INLINE Pair load_pair_of(Lanes<float, 4> value, std::size_t upper) {
+#if defined(__SSE2__)
+  return _mm_cvtps_pd(upper ? _mm_movehl_ps(value, value) : value);
+#else
+  return Pair{static_cast<double>(value[2 * upper]), static_cast<double>(value[2 * upper + 1])};
+#endif
+}
+
 inline constexpr auto lanes_least = [](auto a, auto b)
                                         __attribute__((always_inline)) { return a < b ? a : b; };
 inline constexpr auto lanes_most = [](auto a, auto b)

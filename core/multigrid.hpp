@@ -2,18 +2,14 @@
 // depends neither on the smoothness nor on the confidence, which only enter the diagonals.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "aggregation.hpp"
 #include "coarsening.hpp"
-#include "edges.hpp"
 #include "graph.hpp"
-#include "threads.hpp"
+#include "grid_graph.hpp"
 
 namespace bilateral {
 
@@ -22,32 +18,27 @@ struct Multigrid {
   GridGraph<T> fine;
   std::vector<Graph<T>> coarse;    // level k + 1 at [k]
   std::vector<Transfer> transfer;  // from level k to k + 1 at [k]
+  Columns first_colour;            // transfer[0].children, those of colour 0 only
 
-  static constexpr std::size_t deepest = 40;
   std::size_t depth() const { return coarse.size(); }
 
   Multigrid(const Grid& grid, const T* n, int threads) : fine(grid_graph(grid, n, threads)) {
-    Buffer<std::uint32_t> row(grid.vertices);
-    for (std::size_t i = 0; i < grid.vertices; ++i)
-      row[fine.vertex[i]] = static_cast<std::uint32_t>(i);
-    const auto first_colour = [&](std::size_t v) { return fine.parity[v] == 0; };
-    add(fine, row.data(), first_colour, threads);
-    while (!coarse.empty() && depth() < deepest)
-      if (!add(coarse.back(), nullptr, [](std::size_t) { return true; }, threads)) break;
+    for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, threads);
   }
 
  private:
-  static std::size_t edges(const Graph<T>& graph) { return graph.first[graph.vertices]; }
-
-  template <class Early>
-  bool add(const Graph<T>& graph, const std::uint32_t* row_of, Early&& early, int threads) {
-    if (edges(graph) == 0) return false;
-    const Aggregates aggregates = aggregate(graph, threads);
-    if (aggregates.count == 0 || aggregates.count == graph.vertices) return false;
-    auto [next, way] = coarsen(graph, row_of, aggregates, early, threads);
+  // Returns the number of vertices, or 0 if there was nothing to join among the last level's.
+  std::size_t add_level(std::size_t last_size, int threads) {
+    const Graph<T>& last = coarse.empty() ? fine : coarse.back();
+    const Aggregates aggregates = aggregate(last, threads);
+    if (aggregates.count == last_size) return 0;
+    if (aggregates.count == 0) return 0;
+    detail::Coarsening<T> coarsening(last, aggregates, threads);
+    auto [next, way] = coarsening.run();
+    if (coarse.empty()) first_colour = coarsening.children(fine.colour[1]);
     coarse.push_back(std::move(next));
     transfer.push_back(std::move(way));
-    return true;
+    return aggregates.count;
   }
 };
 

@@ -1,6 +1,6 @@
 // Steps with the multigrid V-cycle. The grid has two colours, and colour 0 is solved exactly for
-// colour 1 at all times: at the start, and by the last half-sweep of every V-cycle. So its
-// residual stays 0, and both the first half-sweep and half of A z need not be computed.
+// colour 1 at all times, by the last half-sweep of every V-cycle. So its residual stays 0, and
+// neither the first half-sweep nor colour 0's half of r, q and x need to be computed.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "block.hpp"
 #include "diagonals.hpp"
 #include "edges.hpp"
 #include "grid.hpp"
 #include "multigrid.hpp"
-#include "pack.hpp"
 #include "steps.hpp"
 #include "threads.hpp"
 #include "vcycle.hpp"
@@ -29,17 +29,23 @@ class MultigridSteps final : public Steps<T, K> {
   MultigridSteps(const Grid& grid, const Multigrid<T>& multigrid, Diagonals<T>& diagonals,
                  int threads)
       : grid_(grid),
-        graph_(multigrid.fine),
         multigrid_(multigrid),
+        graph_(multigrid.fine),
         diagonals_(diagonals),
         cycle_(multigrid, diagonals),
-        z_(grid.vertices * K),
-        d_(grid.vertices * K),
-        r_(grid.vertices * K),
-        q_(grid.vertices * K),
+        mass_(graph_.rows),
+        z_(level_vector<T>(graph_.rows, K)),
+        d_(level_vector<T>(graph_.rows, K)),
+        x_((graph_.rows - second()) * K),
+        r_((graph_.rows - second()) * K),
+        q_((graph_.rows - second()) * K),
         parts_(kinds * grid.bands()),
         team_(team_size(threads, grid.vertices, 4096)),
-        queue_(grid.band_vertex, team_) {}
+        queue_(grid.band_vertex, team_) {
+    for (std::size_t row = 0; row < graph_.rows; ++row)
+      mass_[row] =
+          graph_.vertex[row] == nowhere ? T{0} : static_cast<T>(grid.mass[graph_.vertex[row]]);
+  }
 
   int team() const override { return team_; }
 
@@ -48,166 +54,221 @@ class MultigridSteps final : public Steps<T, K> {
     stale_ = diagonals_.take_stale();
   }
 
+  // Colour 0 of x, in a float and what it lacks: the error of rounding x would be felt as a
+  // residual lambda times as large.
   void begin(const Worker& worker) override {
     if (stale_) diagonals_.refresh(worker);
-    const T* inverse = diagonals_.inverse();
-    const T* b = task_.b;
-    T* x = task_.x;
-    each_row(worker, 0, [&](std::size_t row, std::size_t v) {
-      if (!task_.active || task_.active[v])
-        put<K>(x + v * K, inverse[v] * (get<K>(b + v * K) + factor() * all<K>(row, x)));
+    T* z = z_.data();
+    T* lack = d_.data();
+    each(worker, 1, [&](std::size_t row, std::size_t, std::size_t) {
+      const V x = from_grid(task_.x, row);
+      B::put(x_.data(), row - second(), x);
+      B::put(z, row, x);
     });
     worker.barrier.wait();
-    each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
-      for (T* zero : {r_.data(), d_.data(), q_.data()})
-        std::fill(zero + begin * K, zero + end * K, T{0});
-      each_row_of(band, 1, [&](std::size_t row, std::size_t v) {
-        if (task_.active && !task_.active[v]) return;
-        const auto mine = get<K>(x + v * K);
-        put<K>(r_.data() + v * K, get<K>(b + v * K) - task_.weight[v] * mine -
-                                      factor() * differ<K>(graph_, row, mine, x));
-      });
-      guess(begin, end);
+    each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+      const V b = from_grid(task_.b, row);
+      const V x = relaxed(row, s, lane, near(row, s, lane), b);
+      B::put(z, row, x);
+      B::put(lack, row, relaxed(row, s, lane, x, b) - x);
+    });
+    worker.barrier.wait();
+    const T* inverse = diagonals_.inverse(0);
+    const T* weight = diagonals_.weight(0);
+    each(worker, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
+      const V x = B::get(x_.data(), row - second());
+      const V flow = differ<K>(graph_, s, lane, x, z) - pull_all(s, lane, lack);
+      V r = from_grid(task_.b, row) - B::each(weight, row) * x - factor() * flow;
+      if (task_.active) r = where_active(row, r);
+      B::put(r_.data(), row - second(), r);
+      B::put(q_.data(), row - second(), V{});
+      B::put(d_.data(), row, V{});
+      B::put(z, row, B::each(inverse, row) * r);
     });
   }
 
   Sums precondition(const Worker& worker) override {
-    const T* inverse = diagonals_.inverse();
-    const T* r = r_.data();
+    const T* inverse = diagonals_.inverse(0);
     T* z = z_.data();
     worker.barrier.wait();
-    if (cycle_.depth() > 0) {
-      each_row(worker, 0, [&](std::size_t row, std::size_t v) {
-        put<K>(z + v * K, factor() * all<K>(row, z));
+    if (cycle_.depth() > 0) correct(worker);
+    each_band(worker, [&](std::size_t band) {
+      Sum energy{};
+      each_of(band, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
+        const V r = B::get(r_.data(), row - second());
+        const V value = B::each(inverse, row) * (r + factor() * pull_all(s, lane, z));
+        B::put(z, row, value);
+        energy += B::widen(r * value);
       });
-      worker.barrier.wait();
-      restrict_residual(worker);
-      worker.barrier.wait();
-      cycle_.apply(worker);
-      const std::uint32_t* parent = multigrid_.transfer[0].parent.data();
-      const T* above = cycle_.correction();
-      each_band(worker, [&](std::size_t, std::size_t begin, std::size_t end) {
-        for (std::size_t v = begin; v < end; ++v) put<K>(z + v * K, get<K>(above + parent[v] * K));
-      });
-      worker.barrier.wait();
-    }
-    each_band(worker, [&](std::size_t band, std::size_t, std::size_t) {
-      Pack<double, K> sum{};
-      each_row_of(band, 1, [&](std::size_t row, std::size_t v) {
-        const auto left = get<K>(r + v * K);
-        const auto value = inverse[v] * (left + factor() * all<K>(row, z));
-        put<K>(z + v * K, value);
-        sum += widen<K, T>(left * value);
-      });
-      part(energy, band) = unpack<K>(sum);
+      part(Kind::energy, band) = B::total(energy);
     });
     worker.barrier.wait();
-    return total(energy);
+    return total(Kind::energy);
   }
 
   Turn turn(const Worker& worker, const Sums& beta) override {
-    const auto keep = pack<T, K>(beta);
-    const T* inverse = diagonals_.inverse();
-    const float* mass = grid_.mass.data();
+    const V keep = B::channels(beta);
+    const T* inverse = diagonals_.inverse(0);
+    const T* weight = diagonals_.weight(0);
     T* z = z_.data();
     T* d = d_.data();
     T* q = q_.data();
-    each_band(worker, [&](std::size_t band, std::size_t, std::size_t) {
-      Pack<double, K> moved{};
-      each_row_of(band, 0, [&](std::size_t row, std::size_t v) {
-        const auto value = inverse[v] * (factor() * all<K>(row, z));
-        put<K>(z + v * K, value);
-        const auto turned = value + keep * get<K>(d + v * K);
-        put<K>(d + v * K, turned);
-        moved += widen<K, T>(static_cast<T>(mass[v]) * turned * turned);
+    each_band(worker, [&](std::size_t band) {
+      Sum moved{};
+      each_of(band, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+        const V value = B::each(inverse, row) * (factor() * pull_all(s, lane, z));
+        const V turned = value + keep * B::get(d, row);
+        B::put(z, row, value);
+        B::put(d, row, turned);
+        moved += B::widen(B::each(mass_.data(), row) * turned * turned);
       });
-      part(movement, band) = unpack<K>(moved);
+      part(Kind::movement, band) = B::total(moved);
     });
     worker.barrier.wait();
-    each_band(worker, [&](std::size_t band, std::size_t, std::size_t) {
-      auto moved = get<K>(part(movement, band).data());
-      Pack<double, K> bend{};
-      each_row_of(band, 1, [&](std::size_t row, std::size_t v) {
-        const auto value = get<K>(z + v * K);
-        const auto turned = value + keep * get<K>(d + v * K);
-        const auto product = task_.weight[v] * value + factor() * differ<K>(graph_, row, value, z) +
-                             keep * get<K>(q + v * K);
-        put<K>(d + v * K, turned);
-        put<K>(q + v * K, product);
-        bend += widen<K, T>(turned * product);
-        moved += widen<K, T>(static_cast<T>(mass[v]) * turned * turned);
+    each_band(worker, [&](std::size_t band) {
+      Sum bend{}, moved{};
+      each_of(band, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
+        const V value = B::get(z, row);
+        const V flow = differ<K>(graph_, s, lane, value, z);
+        const V product =
+            B::each(weight, row) * value + factor() * flow + keep * B::get(q, row - second());
+        const V turned = value + keep * B::get(d, row);
+        B::put(q, row - second(), product);
+        B::put(d, row, turned);
+        bend += B::widen(turned * product);
+        moved += B::widen(B::each(mass_.data(), row) * turned * turned);
       });
-      part(curvature, band) = unpack<K>(bend);
-      part(movement, band) = unpack<K>(moved);
+      part(Kind::curvature, band) = B::total(bend);
+      const Sums more = B::total(moved);
+      for (std::size_t k = 0; k < K; ++k) part(Kind::movement, band)[k] += more[k];
     });
     worker.barrier.wait();
-    return {total(curvature), total(movement)};
+    return {total(Kind::curvature), total(Kind::movement)};
   }
 
   void descend(const Worker& worker, const Sums& alpha) override {
-    const auto step = pack<T, K>(alpha);
-    const T* d = d_.data();
-    const T* q = q_.data();
-    T* r = r_.data();
-    T* x = task_.x;
-    each_band(worker, [&](std::size_t, std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        put<K>(x + i * K, get<K>(x + i * K) + step * get<K>(d + i * K));
-        put<K>(r + i * K, get<K>(r + i * K) - step * get<K>(q + i * K));
-      }
-      guess(begin, end);
+    const V step = B::channels(alpha);
+    const T* inverse = diagonals_.inverse(0);
+    each(worker, 1, [&](std::size_t row, std::size_t, std::size_t) {
+      const std::size_t at = row - second();
+      const V r = B::get(r_.data(), at) - step * B::get(q_.data(), at);
+      B::put(x_.data(), at, B::get(x_.data(), at) + step * B::get(d_.data(), row));
+      B::put(r_.data(), at, r);
+      B::put(z_.data(), row, B::each(inverse, row) * r);
+    });
+  }
+
+  void end(const Worker& worker) override {
+    worker.barrier.wait();
+    each(worker, 1, [&](std::size_t row, std::size_t, std::size_t) {
+      const V x = B::get(x_.data(), row - second());
+      B::put(z_.data(), row, x);
+      to_grid(row, x);
+    });
+    worker.barrier.wait();
+    each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+      to_grid(row, relaxed(row, s, lane, near(row, s, lane), from_grid(task_.b, row)));
     });
   }
 
  private:
-  enum Kind : std::size_t { curvature, movement, energy, kinds };  // the sums kept per band
+  using B = Block<T, K>;
+  using V = typename B::V;
+  using Sum = typename B::Sum;
+  enum class Kind : std::size_t { curvature, movement, energy };  // the sums kept per band
+  static constexpr std::size_t kinds = 3;
 
+  std::size_t second() const { return graph_.colour[1]; }  // first row of colour 1
   T factor() const { return static_cast<T>(task_.smoothness); }
 
-  template <std::size_t N>
-  BILATERAL_INLINE Pack<T, N> all(std::size_t row, const T* x) const {
-    return pull<N>(graph_, graph_.first[row], graph_.first[row + 1], x);
+  BILATERAL_INLINE V pull_all(std::size_t s, std::size_t lane, const T* x) const {
+    return pull<K>(graph_, graph_.entry.first[s], graph_.entry.first[s + 1], lane, x);
   }
 
-  // The V-cycle's first half-sweep: z = r / diag(A).
-  void guess(std::size_t begin, std::size_t end) {
-    const T* inverse = diagonals_.inverse();
-    for (std::size_t i = begin; i < end; ++i)
-      put<K>(z_.data() + i * K, inverse[i] * get<K>(r_.data() + i * K));
+  // z at the first neighbour, if any.
+  BILATERAL_INLINE V near(std::size_t row, std::size_t s, std::size_t lane) const {
+    const std::size_t column = graph_.entry.first[s];
+    if (column == graph_.entry.first[s + 1]) return V{};
+    if constexpr (K > 1)
+      if (graph_.entry.to[column * slice_rows + lane] == row) return V{};
+    return B::gather(z_.data(), graph_.entry.to.data() + column * slice_rows + lane);
   }
 
-  // Of colour 0; the other's is 0.
-  void restrict_residual(const Worker& worker) {
-    const Transfer& way = multigrid_.transfer[0];
-    T* out = cycle_.residual();
-    const Slice slice(0, multigrid_.coarse[0].vertices, worker);
-    for (std::size_t I = slice.begin; I < slice.end; ++I) {
-      Pack<T, K> sum{};
-      for (std::uint32_t m = way.first[I]; m < way.middle[I]; ++m)
-        sum += get<K>(z_.data() + way.child[m] * K);
-      put<K>(out + I * K, sum);
-    }
+  // The solution of a row for its neighbours' z, found from a value close to it.
+  BILATERAL_INLINE V relaxed(std::size_t row, std::size_t s, std::size_t lane, V close, V b) const {
+    const V left = b - B::each(diagonals_.weight(0), row) * close -
+                   factor() * differ<K>(graph_, s, lane, close, z_.data());
+    return close + B::each(diagonals_.inverse(0), row) * left;
+  }
+
+  // z of colour 0 = the coarse levels' answer to its residual after z of colour 1 = r / diag(A).
+  void correct(const Worker& worker) {
+    T* z = z_.data();
+    each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+      B::put(z, row, factor() * pull_all(s, lane, z));
+    });
+    worker.barrier.wait();
+    const Slices slices(0, multigrid_.coarse[0].rows, worker);
+    T* residual = cycle_.residual();
+    each_block<T, K>(slices.begin, slices.end,
+                     [&](std::size_t row, std::size_t s, std::size_t lane) {
+                       B::put(residual, row, collect<K>(multigrid_.first_colour, s, lane, z));
+                     });
+    worker.barrier.wait();
+    cycle_.apply(worker);
+    const std::uint32_t* parent = multigrid_.transfer[0].parent.data();
+    const T* above = cycle_.correction();
+    each(worker, 0, [&](std::size_t row, std::size_t, std::size_t) {
+      B::put(z, row, B::gather(above, parent + row));
+    });
+    worker.barrier.wait();
+  }
+
+  V from_grid(const T* from, std::size_t row) const {
+    std::array<T, B::lanes> values{};
+    for (std::size_t i = 0; i < B::rows; ++i)
+      if (const std::size_t v = graph_.vertex[row + i]; v != nowhere)
+        std::copy_n(from + v * K, K, values.data() + i * K);
+    return get<B::lanes>(values.data());
+  }
+
+  V where_active(std::size_t row, V value) const {
+    std::array<T, B::lanes> values;
+    put<B::lanes>(values.data(), value);
+    for (std::size_t i = 0; i < B::rows; ++i)
+      if (const std::size_t v = graph_.vertex[row + i]; v != nowhere && !task_.active[v])
+        std::fill_n(values.data() + i * K, K, T{0});
+    return get<B::lanes>(values.data());
+  }
+
+  void to_grid(std::size_t row, V value) const {
+    std::array<T, B::lanes> values;
+    put<B::lanes>(values.data(), value);
+    for (std::size_t i = 0; i < B::rows; ++i)
+      if (const std::size_t v = graph_.vertex[row + i];
+          v != nowhere && (!task_.active || task_.active[v]))
+        std::copy_n(values.data() + i * K, K, task_.x + v * K);
   }
 
   template <class F>
   void each_band(const Worker& worker, F&& f) {
-    queue_.each(worker, [&](std::size_t band) {
-      f(band, grid_.band_vertex[band], grid_.band_vertex[band + 1]);
-    });
+    queue_.each(worker, f);
   }
 
   template <class F>
-  BILATERAL_INLINE void each_row_of(std::size_t band, std::size_t colour, F&& f) const {
+  BILATERAL_INLINE void each_of(std::size_t band, std::size_t colour, F&& f) const {
     const auto& rows = graph_.band_row[colour];
-    for (std::size_t row = rows[band]; row < rows[band + 1]; ++row) f(row, graph_.vertex[row]);
+    each_block<T, K>(rows[band] / slice_rows, rows[band + 1] / slice_rows, f);
   }
 
   template <class F>
-  void each_row(const Worker& worker, std::size_t colour, F&& f) {
-    queue_.each(worker, [&](std::size_t band) { each_row_of(band, colour, f); });
+  void each(const Worker& worker, std::size_t colour, F&& f) {
+    queue_.each(worker, [&](std::size_t band) { each_of(band, colour, f); });
   }
 
-  Sums& part(Kind kind, std::size_t band) { return parts_[kinds * band + kind]; }
+  Sums& part(Kind kind, std::size_t band) {
+    return parts_[kinds * band + static_cast<std::size_t>(kind)];
+  }
 
   Sums total(Kind kind) {
     Sums sum{};
@@ -217,13 +278,15 @@ class MultigridSteps final : public Steps<T, K> {
   }
 
   const Grid& grid_;
-  const GridGraph<T>& graph_;
   const Multigrid<T>& multigrid_;
+  const GridGraph<T>& graph_;
   Diagonals<T>& diagonals_;
   VCycle<T, K> cycle_;
   Task<T> task_;
   bool stale_ = false;
-  Buffer<T> z_, d_, r_, q_;
+  Buffer<T> mass_;
+  Buffer<T> z_, d_;      // of all rows
+  Buffer<T> x_, r_, q_;  // of colour 1
   std::vector<Sums> parts_;
   int team_;
   BandQueue queue_;

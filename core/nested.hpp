@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "block.hpp"
 #include "channels.hpp"
 #include "diagonals.hpp"
 #include "multigrid.hpp"
-#include "pack.hpp"
 #include "vcycle.hpp"
 
 namespace bilateral {
@@ -17,94 +17,115 @@ namespace bilateral {
 template <class T, std::size_t K>
 class NestedStart {
  public:
-  NestedStart(const Multigrid<T>& multigrid, const Diagonals<T>& diagonals, VCycle<T, K>& cycle)
-      : multigrid_(multigrid), diagonals_(diagonals), cycle_(cycle) {
+  NestedStart(const Multigrid<T>& multigrid, const Diagonals<T>& diagonals)
+      : multigrid_(multigrid), diagonals_(diagonals), cycle_(multigrid, diagonals) {
+    b_.push_back(level_vector<T>(multigrid.fine.rows, K));
+    y_.push_back(level_vector<T>(0, K));
     for (const Graph<T>& graph : multigrid.coarse) {
-      b_.emplace_back(graph.vertices * K);
-      y_.emplace_back((graph.vertices + 1) * K, T{0});
+      b_.push_back(level_vector<T>(graph.rows, K));
+      y_.push_back(level_vector<T>(graph.rows, K));
     }
   }
 
-  // All threads of a team call it together. Ends with a barrier. Parts of the grid without data
-  // get 0.
+  // All threads of a team call it together.
   void find(const Worker& worker, const T* b, T* x) {
-    const std::size_t depth = cycle_.depth(), shared = cycle_.shared();
-    for (std::size_t k = 0; k < shared; ++k) restrict_to(worker, k, b);
+    const std::size_t depth = multigrid_.depth(), shared = cycle_.shared();
+    const std::uint32_t* vertex = multigrid_.fine.vertex.data();
+    const Slices own(0, multigrid_.fine.rows, worker);
+    for (std::size_t i = own.begin * slice_rows; i < own.end * slice_rows; ++i)
+      if (vertex[i] != nowhere)
+        put<K>(b_[0].data() + i * K, get<K>(b + std::size_t{vertex[i]} * K));
+      else
+        put<K>(b_[0].data() + i * K, Pack<T, K>{});
+    worker.barrier.wait();
+    for (std::size_t k = 1; k <= shared; ++k) restrict_to(worker, k);
     if (worker.rank == 0) {
       Barrier none;
       const Worker alone{0, 1, none};
-      for (std::size_t k = shared; k < depth; ++k) restrict_to(alone, k, b);
-      for (std::size_t k = depth; k-- > shared;) improve(alone, k);
+      for (std::size_t k = shared + 1; k <= depth; ++k) restrict_to(alone, k);
+      for (std::size_t k = depth; k > shared; --k) improve(alone, k);
     }
     worker.barrier.wait();
-    for (std::size_t k = shared; k-- > 0;) improve(worker, k);
-    const Slice slice(0, multigrid_.fine.vertices, worker);
-    const T* inverse = diagonals_.inverse();
-    const std::uint32_t* parent = depth > 0 ? multigrid_.transfer[0].parent.data() : nullptr;
-    const std::size_t top = depth > 0 ? multigrid_.coarse[0].vertices : 0;
-    for (std::size_t v = slice.begin; v < slice.end; ++v) {
-      if (parent && parent[v] < top)
-        put<K>(x + v * K, get<K>(y_[0].data() + parent[v] * K));
-      else
-        put<K>(x + v * K, inverse[v] * get<K>(b + v * K));
-    }
-    worker.barrier.wait();
+    for (std::size_t k = shared; k > 0; --k) improve(worker, k);
+    finish(own, x);
   }
 
  private:
-  void restrict_to(const Worker& worker, std::size_t k, const T* b) {
-    cycle_.restrict_to(worker, k, k == 0 ? b : b_[k - 1].data(), b_[k].data());
+  using B = Block<T, K>;
+
+  void restrict_to(const Worker& worker, std::size_t k) {
+    cycle_.restrict_to(worker, k - 1, b_[k - 1].data(), b_[k].data());
     worker.barrier.wait();
   }
 
   void improve(const Worker& worker, std::size_t k) {
-    const std::size_t vertices = multigrid_.coarse[k].vertices;
-    const Slice slice(0, vertices, worker);
+    const Slices slices(0, multigrid_.coarse[k - 1].rows, worker);
     T* y = y_[k].data();
-    if (k + 1 == cycle_.depth()) {
-      const T* inverse = diagonals_.coarse_inverse(k);
-      for (std::size_t i = slice.begin; i < slice.end; ++i)
-        put<K>(y + i * K, inverse[i] * get<K>(b_[k].data() + i * K));
+    const auto each = [&](auto&& f) { each_block<T, K>(slices.begin, slices.end, f); };
+    if (k == multigrid_.depth()) {
+      const T* inverse = diagonals_.inverse(k);
+      each([&](std::size_t row, std::size_t, std::size_t) {
+        B::put(y, row, B::each(inverse, row) * B::get(b_[k].data(), row));
+      });
       worker.barrier.wait();
       return;
     }
-    const std::uint32_t* parent = multigrid_.transfer[k + 1].parent.data();
-    for (std::size_t i = slice.begin; i < slice.end; ++i)
-      put<K>(y + i * K, get<K>(y_[k + 1].data() + parent[i] * K));
+    const std::uint32_t* parent = multigrid_.transfer[k].parent.data();
+    const T* above = y_[k + 1].data();
+    each([&](std::size_t row, std::size_t, std::size_t) {
+      B::put(y, row, B::gather(above, parent + row));
+    });
     worker.barrier.wait();
-    cycle_.subtract(worker, k, b_[k].data(), y);
+    cycle_.subtract(worker, k - 1, b_[k].data(), y);
     worker.barrier.wait();
-    cycle_.apply(worker, k);
-    const T* x = cycle_.correction(k);
-    for (std::size_t i = slice.begin; i < slice.end; ++i)
-      put<K>(y + i * K, get<K>(y + i * K) + get<K>(x + i * K));
+    cycle_.apply(worker, k - 1);
+    const T* x = cycle_.correction(k - 1);
+    each([&](std::size_t row, std::size_t, std::size_t) {
+      B::put(y, row, B::get(y, row) + B::get(x, row));
+    });
     worker.barrier.wait();
+  }
+
+  // To the grid. Vertices without neighbours are solved exactly.
+  void finish(const Slices& own, T* x) const {
+    const std::uint32_t* vertex = multigrid_.fine.vertex.data();
+    const bool alone = multigrid_.depth() == 0;
+    const std::size_t none = alone ? 0 : multigrid_.coarse[0].rows;
+    const T* inverse = diagonals_.inverse(0);
+    for (std::size_t i = own.begin * slice_rows; i < own.end * slice_rows; ++i) {
+      if (vertex[i] == nowhere) continue;
+      const std::size_t parent = alone ? 0 : multigrid_.transfer[0].parent[i];
+      const auto value = parent == none ? inverse[i] * get<K>(b_[0].data() + i * K)
+                                        : get<K>(y_[1].data() + parent * K);
+      put<K>(x + std::size_t{vertex[i]} * K, value);
+    }
   }
 
   const Multigrid<T>& multigrid_;
   const Diagonals<T>& diagonals_;
-  VCycle<T, K>& cycle_;
-  std::vector<Buffer<T>> b_, y_;  // of level k + 1 at [k]
+  VCycle<T, K> cycle_;
+  std::vector<Buffer<T>> b_, y_;
 };
 
 // Parts of the grid without data get 0.
 template <class T>
-void nested_start(const Multigrid<T>& multigrid, const T* weight, const T* weighted,
-                  std::size_t channels, double smoothness, T* x, int threads) {
-  const std::size_t vertices = multigrid.fine.vertices;
+void nested_start(const Multigrid<T>& multigrid, std::size_t vertices, const T* weight,
+                  const T* weighted, std::size_t channels, double smoothness, T* x, int threads) {
   Diagonals<T> diagonals(multigrid);
   diagonals.set(weight, smoothness);
   each_group(channels, [&](auto K, std::size_t first, std::size_t count) {
-    VCycle<T, K> cycle(multigrid, diagonals);
-    NestedStart<T, K> start(multigrid, diagonals, cycle);
-    const Buffer<T> b = take<K>(weighted, vertices, channels, first, count);
-    Buffer<T> y(vertices * K);
-    const bool stale = diagonals.take_stale();
+    NestedStart<T, K> start(multigrid, diagonals);
+    const bool whole = channels == K, stale = diagonals.take_stale();
+    Buffer<T> b, y;
+    if (!whole) {
+      b = take<K>(weighted, vertices, channels, first, count);
+      y = Buffer<T>(vertices * K);
+    }
     run_team(team_size(threads, vertices, 4096), [&](const Worker& worker) {
       if (stale) diagonals.refresh(worker);
-      start.find(worker, b.data(), y.data());
+      start.find(worker, whole ? weighted : b.data(), whole ? x : y.data());
     });
-    give<K>(y, vertices, channels, first, count, x);
+    if (!whole) give<K>(y, vertices, channels, first, count, x);
     return true;
   });
 }

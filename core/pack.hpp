@@ -9,9 +9,47 @@
 
 namespace bilateral {
 
+// N numbers in vectors of 16 bytes, which every machine has: compilers keep wider ones in memory
+// where registers are not that wide.
+template <class T, std::size_t N>
+struct Wide {
+  static constexpr std::size_t width = 16 / sizeof(T), count = N / width;
+  using Part = Lanes<T, width>;
+  static_assert(count * width == N);
+  Part part[count];
+
+  static BILATERAL_INLINE Wide filled(T value) {
+    return made([=](std::size_t) __attribute__((always_inline)) { return Part{} + value; });
+  }
+  template <class F>
+  static BILATERAL_INLINE Wide made(F f) {
+    Wide out;
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < count; ++i) out.part[i] = f(i);
+    return out;
+  }
+
+  friend BILATERAL_INLINE Wide operator+(Wide a, Wide b) {
+    return made([&](std::size_t i)
+                    __attribute__((always_inline)) { return a.part[i] + b.part[i]; });
+  }
+  friend BILATERAL_INLINE Wide operator-(Wide a, Wide b) {
+    return made([&](std::size_t i)
+                    __attribute__((always_inline)) { return a.part[i] - b.part[i]; });
+  }
+  friend BILATERAL_INLINE Wide operator*(Wide a, Wide b) {
+    return made([&](std::size_t i)
+                    __attribute__((always_inline)) { return a.part[i] * b.part[i]; });
+  }
+  friend BILATERAL_INLINE Wide operator*(T a, Wide b) {
+    return made([&](std::size_t i) __attribute__((always_inline)) { return a * b.part[i]; });
+  }
+  BILATERAL_INLINE Wide& operator+=(Wide b) { return *this = *this + b; }
+};
+
 template <class T, std::size_t K>
 struct PackOf {
-  using type = Lanes<T, K>;
+  using type = Wide<T, K>;
 };
 template <class T>
 struct PackOf<T, 1> {
@@ -22,21 +60,37 @@ using Pack = typename PackOf<T, K>::type;
 
 template <std::size_t K, class T>
 BILATERAL_INLINE Pack<T, K> get(const T* from) {
-  return load_lanes<Pack<T, K>>(from);
+  if constexpr (K == 1)
+    return *from;
+  else
+    return Wide<T, K>::made([=](std::size_t i) __attribute__((always_inline)) {
+      return load_lanes<typename Wide<T, K>::Part>(from + i * Wide<T, K>::width);
+    });
 }
 
 template <std::size_t K, class T>
 BILATERAL_INLINE void put(T* to, Pack<T, K> value) {
-  store_lanes(to, value);
+  if constexpr (K == 1) {
+    *to = value;
+  } else {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < Wide<T, K>::count; ++i)
+      store_lanes(to + i * Wide<T, K>::width, value.part[i]);
+  }
 }
 
-// Channels as float64, to be summed.
+// Numbers as float64, to be summed.
 template <std::size_t K, class T>
-BILATERAL_INLINE Pack<double, K> widen(Pack<T, K> value) {
-  if constexpr (K == 1)
+BILATERAL_INLINE Pack<double, K> widen(const Pack<T, K>& value) {
+  if constexpr (K == 1) {
     return static_cast<double>(value);
-  else
-    return __builtin_convertvector(value, Lanes<double, K>);
+  } else if constexpr (sizeof(T) == sizeof(double)) {
+    return value;
+  } else {
+    return Wide<double, K>::made([&](std::size_t i) __attribute__((always_inline)) {
+      return load_pair_of(value.part[i / 2], i % 2);
+    });
+  }
 }
 
 // One number per channel, as numbers of type T.
@@ -48,7 +102,7 @@ BILATERAL_INLINE Pack<T, K> pack(const std::array<double, K>& numbers) {
 }
 
 template <std::size_t K>
-BILATERAL_INLINE std::array<double, K> unpack(Pack<double, K> value) {
+BILATERAL_INLINE std::array<double, K> unpack(const Pack<double, K>& value) {
   std::array<double, K> numbers;
   put<K>(numbers.data(), value);
   return numbers;

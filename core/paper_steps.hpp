@@ -101,6 +101,8 @@ class PaperSteps final : public Steps<T, K> {
     });
   }
 
+  void end(const Worker&) override {}
+
  private:
   enum Kind : std::size_t { curvature, movement, energy, kinds };  // the sums kept per band
 

@@ -77,6 +77,7 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
     for (std::size_t k = 0; k < K; ++k) beta[k] = norm[k] > 0 ? next[k] / norm[k] : 0;
     norm = next;
   }
+  steps.end(worker);
 }
 
 }  // namespace detail

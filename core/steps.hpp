@@ -44,6 +44,8 @@ class Steps {
   virtual Turn turn(const Worker& worker, const Sums& beta) = 0;
   // x += alpha d, r -= alpha q; `precondition` comes next, if anything.
   virtual void descend(const Worker& worker, const Sums& alpha) = 0;
+  // Whatever x still lacks.
+  virtual void end(const Worker& worker) = 0;
 };
 
 }  // namespace bilateral

@@ -7,32 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "block.hpp"
 #include "diagonals.hpp"
 #include "multigrid.hpp"
-#include "pack.hpp"
 #include "threads.hpp"
 
 namespace bilateral {
-
-// sum of w_ij x_j over some entries of a row
-template <std::size_t K, class T>
-BILATERAL_INLINE Pack<T, K> pull(const Graph<T>& graph, std::uint32_t begin, std::uint32_t end,
-                                 const T* x) {
-  Pack<T, K> sum{};
-  for (std::uint32_t e = begin; e < end; ++e)
-    sum += graph.weight[e] * get<K>(x + graph.neighbour[e] * K);
-  return sum;
-}
-
-// sum of w_ij (y - x_j) over a row
-template <std::size_t K, class T>
-BILATERAL_INLINE Pack<T, K> differ(const Graph<T>& graph, std::size_t row, Pack<T, K> y,
-                                   const T* x) {
-  Pack<T, K> sum{};
-  for (std::uint32_t e = graph.first[row]; e < graph.first[row + 1]; ++e)
-    sum += graph.weight[e] * (y - get<K>(x + graph.neighbour[e] * K));
-  return sum;
-}
 
 template <class T, std::size_t K>
 class VCycle {
@@ -40,12 +20,12 @@ class VCycle {
   VCycle(const Multigrid<T>& multigrid, const Diagonals<T>& diagonals)
       : multigrid_(multigrid), diagonals_(diagonals) {
     for (const Graph<T>& graph : multigrid.coarse) {
-      r_.emplace_back(graph.vertices * K);
-      x_.emplace_back((graph.vertices + 1) * K, T{0});  // one more, for vertices without a parent
+      r_.push_back(level_vector<T>(graph.rows, K));
+      x_.push_back(level_vector<T>(graph.rows, K));
     }
-    if (!multigrid.coarse.empty()) left_ = Buffer<T>(multigrid.coarse[0].vertices * K);
+    if (depth() > 1) left_ = level_vector<T>(multigrid.coarse[0].rows, K);
     // Levels too small to share are left to one thread.
-    while (shared_ < multigrid.depth() && multigrid.coarse[shared_].vertices >= 4096) ++shared_;
+    while (shared_ < depth() && multigrid.coarse[shared_].rows >= 4096) ++shared_;
   }
 
   std::size_t depth() const { return multigrid_.depth(); }
@@ -70,77 +50,85 @@ class VCycle {
   // residual(k) = b - A_k x
   void subtract(const Worker& worker, std::size_t k, const T* b, const T* x) {
     const Graph<T>& graph = multigrid_.coarse[k];
-    const T factor = static_cast<T>(diagonals_.smoothness(k + 1));
-    const T* weight = diagonals_.coarse_weight(k);
-    const Slice slice(0, graph.vertices, worker);
-    for (std::size_t i = slice.begin; i < slice.end; ++i) {
-      const auto mine = get<K>(x + i * K);
-      put<K>(r_[k].data() + i * K,
-             get<K>(b + i * K) - weight[i] * mine - factor * differ<K>(graph, i, mine, x));
-    }
+    const T factor = diagonals_.smoothness(k + 1);
+    const T* weight = diagonals_.weight(k + 1);
+    T* r = r_[k].data();
+    each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t s, std::size_t lane) {
+      const V mine = B::get(x, row);
+      B::put(r, row,
+             B::get(b, row) - B::each(weight, row) * mine -
+                 factor * differ<K>(graph, s, lane, mine, x));
+    });
+  }
+
+  // Sums over the children of each of level k + 1's rows.
+  void restrict_to(const Worker& worker, std::size_t k, const T* below, T* out) const {
+    const Columns& children = multigrid_.transfer[k].children;
+    each(Slices(0, multigrid_.coarse[k].rows, worker),
+         [&](std::size_t row, std::size_t s, std::size_t lane) {
+           B::put(out, row, collect<K>(children, s, lane, below));
+         });
   }
 
  private:
+  using B = Block<T, K>;
+  using V = typename B::V;
+
+  template <class F>
+  static BILATERAL_INLINE void each(const Slices& slices, F&& f) {
+    each_block<T, K>(slices.begin, slices.end, f);
+  }
+
   void descend(const Worker& worker, std::size_t k) {
     const Graph<T>& graph = multigrid_.coarse[k];
-    const T factor = static_cast<T>(diagonals_.smoothness(k + 1));
-    const T* inverse = diagonals_.coarse_inverse(k);
+    const T factor = diagonals_.smoothness(k + 1);
+    const T* inverse = diagonals_.inverse(k + 1);
     const T* r = r_[k].data();
     T* x = x_[k].data();
     for (std::size_t c = 0; c < graph.colours(); ++c) {
-      const Slice slice(graph.colour[c], graph.colour[c + 1], worker);
-      for (std::size_t i = slice.begin; i < slice.end; ++i)
-        put<K>(x + i * K, inverse[i] * (get<K>(r + i * K) + factor * pull<K>(graph, graph.first[i],
-                                                                             graph.middle[i], x)));
+      each(Slices(graph.colour[c], graph.colour[c + 1], worker),
+           [&](std::size_t row, std::size_t s, std::size_t lane) {
+             const V sum = pull<K>(graph, graph.entry.first[s], graph.middle[s], lane, x);
+             B::put(x, row, B::each(inverse, row) * (B::get(r, row) + factor * sum));
+           });
       worker.barrier.wait();
     }
     if (k + 1 == depth()) return;
-    const Slice slice(0, graph.vertices, worker);
-    for (std::size_t i = slice.begin; i < slice.end; ++i)
-      put<K>(left_.data() + i * K, factor * pull<K>(graph, graph.middle[i], graph.first[i + 1], x));
+    T* left = left_.data();
+    each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t s, std::size_t lane) {
+      B::put(left, row,
+             factor * pull<K>(graph, graph.middle[s], graph.entry.first[s + 1], lane, x));
+    });
+    if (worker.rank == 0) std::fill_n(left + graph.rows * K, slice_rows * K, T{0});
     worker.barrier.wait();
-    restrict_to(worker, k + 1, left_.data(), r_[k + 1].data());
+    restrict_to(worker, k + 1, left, r_[k + 1].data());
     worker.barrier.wait();
   }
 
   void ascend(const Worker& worker, std::size_t k) {
     const Graph<T>& graph = multigrid_.coarse[k];
-    const T factor = static_cast<T>(diagonals_.smoothness(k + 1));
-    const T* inverse = diagonals_.coarse_inverse(k);
+    const T factor = diagonals_.smoothness(k + 1);
+    const T* inverse = diagonals_.inverse(k + 1);
     const T* r = r_[k].data();
     T* x = x_[k].data();
     if (k + 1 < depth()) {
       const std::uint32_t* parent = multigrid_.transfer[k + 1].parent.data();
       const T* above = x_[k + 1].data();
-      const Slice slice(0, graph.vertices, worker);
-      for (std::size_t i = slice.begin; i < slice.end; ++i)
-        put<K>(x + i * K, get<K>(x + i * K) + get<K>(above + parent[i] * K));
+      each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t, std::size_t) {
+        B::put(x, row, B::get(x, row) + B::gather(above, parent + row));
+      });
       worker.barrier.wait();
     }
     for (std::size_t c = graph.colours(); c-- > 0;) {
-      const Slice slice(graph.colour[c], graph.colour[c + 1], worker);
-      for (std::size_t i = slice.begin; i < slice.end; ++i)
-        put<K>(x + i * K,
-               inverse[i] * (get<K>(r + i * K) +
-                             factor * pull<K>(graph, graph.first[i], graph.first[i + 1], x)));
+      each(Slices(graph.colour[c], graph.colour[c + 1], worker),
+           [&](std::size_t row, std::size_t s, std::size_t lane) {
+             const V sum = pull<K>(graph, graph.entry.first[s], graph.entry.first[s + 1], lane, x);
+             B::put(x, row, B::each(inverse, row) * (B::get(r, row) + factor * sum));
+           });
       worker.barrier.wait();
     }
   }
 
- public:
-  // Sums over the children of level k + 1's vertices.
-  void restrict_to(const Worker& worker, std::size_t k, const T* below, T* out) const {
-    const Transfer& way = multigrid_.transfer[k];
-    const Slice slice(0, multigrid_.coarse[k].vertices, worker);
-    for (std::size_t I = slice.begin; I < slice.end; ++I) {
-      Pack<T, K> sum{};
-      for (std::uint32_t m = way.first[I]; m < way.first[I + 1]; ++m)
-        sum += get<K>(below + way.child[m] * K);
-      put<K>(out + I * K, sum);
-    }
-  }
-
- private:
   const Multigrid<T>& multigrid_;
   const Diagonals<T>& diagonals_;
   std::size_t shared_ = 0;

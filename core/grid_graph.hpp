@@ -1,0 +1,185 @@
+// The grid as a graph of two colours: neighbours differ in the parity of their coordinate sum.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "edges.hpp"
+#include "graph.hpp"
+#include "grid.hpp"
+#include "threads.hpp"
+
+namespace bilateral {
+
+template <class T>
+struct GridGraph : Graph<T> {
+  Buffer<std::uint32_t> vertex;                        // of each row, or nowhere
+  std::array<std::vector<std::uint32_t>, 2> band_row;  // of each colour: each band's first row, end
+};
+
+namespace detail {
+
+// The parity of each vertex's coordinate sum.
+inline Buffer<std::uint8_t> parities(const Grid& grid, int threads) {
+  Buffer<std::uint8_t> parity(grid.vertices);
+  std::visit(
+      [&]<class Key>(const Tiles<Key>& tiles) {
+        parallel_for(team_size(threads, grid.vertices, 32768), tiles.rows(),
+                     [&](std::size_t row, std::size_t) {
+                       for (std::size_t i = 0; i < tiles.columns(); ++i) {
+                         const std::size_t tile = row * tiles.columns() + i;
+                         const std::int64_t cell = tiles.x.coordinate[i] + tiles.y.coordinate[row];
+                         for (std::size_t v = tiles.first[tile]; v < tiles.first[tile + 1]; ++v) {
+                           int sum = static_cast<int>(cell & 1);
+                           for (std::size_t k = 0; k < grid.layout.channels; ++k)
+                             sum += static_cast<int>((tiles.keys[v] >> grid.layout.shift[k]) & 1);
+                           parity[v] = static_cast<std::uint8_t>(sum & 1);
+                         }
+                       }
+                     });
+      },
+      grid.tiles);
+  return parity;
+}
+
+// f(weight, a, b, ends) for all edges with an end in the band that B-bar has a weight for.
+template <class F>
+void each_weighted_edge(const Grid& grid, std::size_t band, F&& f) {
+  for (std::size_t kind = 0; kind < edge_kinds; ++kind)
+    if (const double weight = kind == range_edges ? grid.range : grid.space; weight > 0)
+      each_edge(grid, band, kind, [&](std::size_t, std::size_t a, std::size_t b, auto ends) {
+        f(weight, a, b, ends);
+      });
+}
+
+template <class T>
+class GridGraphBuilder {
+ public:
+  GridGraphBuilder(const Grid& grid, const T* n, int threads)
+      : grid_(grid),
+        n_(n),
+        team_(team_size(threads, grid.vertices, 8192)),
+        parity_(parities(grid, threads)),
+        count_(grid.vertices),
+        row_(grid.vertices) {}
+
+  GridGraph<T> build() {
+    for (auto& rows : graph_.band_row) rows.assign(grid_.bands() + 1, 0);
+    each_band([&](std::size_t band) { count(band); });
+    std::uint32_t row = 0;
+    for (auto& rows : graph_.band_row) {
+      graph_.colour.push_back(row);
+      rows[0] = row;
+      for (std::size_t band = 0; band < grid_.bands(); ++band) rows[band + 1] += rows[band];
+      row = rows.back();
+    }
+    graph_.colour.push_back(row);
+    graph_.rows = row;
+    graph_.vertex = Buffer<std::uint32_t>(row);
+    graph_.entry.first = Buffer<std::uint32_t>(graph_.slices() + 1);
+    graph_.entry.first[0] = 0;
+    graph_.middle = Buffer<std::uint32_t>(graph_.slices());
+    each_band([&](std::size_t band) { order(band); });
+    graph_.allocate_entries();
+    each_band([&](std::size_t band) { fill(band); });
+    return std::move(graph_);
+  }
+
+ private:
+  template <class F>
+  void each_band(F&& f) {
+    parallel_for(team_, grid_.bands(), [&](std::size_t band, std::size_t) { f(band); });
+  }
+
+  // Neighbours of each vertex of a band, and rows of each colour.
+  void count(std::size_t band) {
+    const Band here(grid_, band);
+    std::fill(count_.data() + here.first, count_.data() + here.last, std::uint8_t{0});
+    each_weighted_edge(grid_, band, [&](double, std::size_t a, std::size_t b, auto ends) {
+      if constexpr (ends != Ends::only_b) ++count_[a];
+      if constexpr (ends != Ends::only_a) ++count_[b];
+    });
+    std::array<std::size_t, 2> rows{};
+    for (std::size_t v = here.first; v < here.last; ++v) ++rows[parity_[v]];
+    for (std::size_t c = 0; c < 2; ++c)
+      graph_.band_row[c][band + 1] = static_cast<std::uint32_t>(whole_slices(rows[c]));
+  }
+
+  // Rows of a band and colour by their number of neighbours.
+  void order(std::size_t band) {
+    const Band here(grid_, band);
+    std::array<std::array<std::uint32_t, most + 2>, 2> at{};
+    for (std::size_t v = here.first; v < here.last; ++v) ++at[parity_[v]][count_[v] + 1u];
+    for (std::size_t c = 0; c < 2; ++c) {
+      at[c][0] = graph_.band_row[c][band];
+      for (std::size_t k = 0; k <= most; ++k) at[c][k + 1] += at[c][k];
+    }
+    const auto ends = std::array{at[0][most + 1], at[1][most + 1]};
+    for (std::size_t v = here.first; v < here.last; ++v) {
+      const std::uint32_t row = at[parity_[v]][count_[v]]++;
+      row_[v] = row;
+      graph_.vertex[row] = static_cast<std::uint32_t>(v);
+    }
+    for (std::size_t c = 0; c < 2; ++c) {
+      const std::size_t first = graph_.band_row[c][band], last = graph_.band_row[c][band + 1];
+      std::fill(graph_.vertex.data() + ends[c], graph_.vertex.data() + last, nowhere);
+      for (std::size_t row = first; row < last; row += slice_rows) {
+        // Counts rise, so that the last row of a slice has the most.
+        const std::size_t longest = std::min<std::size_t>(row + slice_rows, ends[c]) - 1;
+        const std::uint32_t columns = count_[graph_.vertex[longest]];
+        graph_.entry.first[row / slice_rows + 1] = columns;
+        graph_.middle[row / slice_rows] = c == 0 ? 0 : columns;
+      }
+    }
+  }
+
+  void fill(std::size_t band) {
+    for (std::size_t c = 0; c < 2; ++c)
+      for (std::size_t row = graph_.band_row[c][band]; row < graph_.band_row[c][band + 1]; ++row) {
+        const std::size_t s = row / slice_rows;
+        graph_.degree[row] = T{0};
+        for (std::size_t k = graph_.entry.first[s]; k < graph_.entry.first[s + 1]; ++k) {
+          graph_.entry.to[k * slice_rows + row % slice_rows] = static_cast<std::uint32_t>(row);
+          graph_.weight[k * slice_rows + row % slice_rows] = T{0};
+        }
+      }
+    const Band here(grid_, band);
+    std::fill(count_.data() + here.first, count_.data() + here.last, std::uint8_t{0});
+    each_weighted_edge(grid_, band, [&](double factor, std::size_t a, std::size_t b, auto ends) {
+      const T weight = static_cast<T>(factor) * n_[a] * n_[b];
+      if constexpr (ends != Ends::only_b) add(a, b, weight);
+      if constexpr (ends != Ends::only_a) add(b, a, weight);
+    });
+  }
+
+  void add(std::size_t from, std::size_t to, T weight) {
+    const std::size_t row = row_[from];
+    const std::size_t column = graph_.entry.first[row / slice_rows] + count_[from]++;
+    graph_.entry.to[column * slice_rows + row % slice_rows] = row_[to];
+    graph_.weight[column * slice_rows + row % slice_rows] = weight;
+    graph_.degree[row] += weight;
+  }
+
+  static constexpr std::size_t most = 2 * (2 + max_channels);  // neighbours
+
+  const Grid& grid_;
+  const T* n_;
+  int team_;
+  Buffer<std::uint8_t> parity_, count_;
+  Buffer<std::uint32_t> row_;  // of each vertex
+  GridGraph<T> graph_;
+};
+
+}  // namespace detail
+
+// With n from bistochastize: w_ij = n_i B_ij n_j.
+template <class T>
+GridGraph<T> grid_graph(const Grid& grid, const T* n, int threads) {
+  return detail::GridGraphBuilder<T>(grid, n, threads).build();
+}
+
+}  // namespace bilateral
