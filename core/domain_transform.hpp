@@ -12,7 +12,8 @@
 
 #include "buffer.hpp"
 #include "domain_weights.hpp"
-#include "recursion.hpp"
+#include "filter_columns.hpp"
+#include "filter_rows.hpp"
 #include "threads.hpp"
 
 namespace bilateral {
@@ -87,14 +88,15 @@ class DomainFilter {
   static constexpr std::size_t strip_bytes = std::size_t{1} << 19, strip_step = 8;
 
   void rows(int pass) {
-    const std::size_t groups = (height_ + rows_in_turn - 1) / rows_in_turn;
+    const std::size_t groups = (height_ + rows_in_turn<T> - 1) / rows_in_turn<T>;
     parallel_for(team_, groups, [&](std::size_t group, std::size_t rank) {
-      const std::size_t y = group * rows_in_turn, count = std::min(rows_in_turn, height_ - y);
+      const std::size_t y = group * rows_in_turn<T>, count = std::min(rows_in_turn<T>, height_ - y);
       if (pass == 0)
         for (std::size_t r = 0; r < count; ++r) load(y + r);
       std::vector<T>& scratch = scratch_[rank];
-      scratch.resize(2 * rows_in_turn * width_ + 1);
-      T* w = scratch.data() + rows_in_turn * width_;
+      const std::size_t n = rows_in_turn<T> * width_;
+      scratch.resize((channels_ + 2) * n + 1);
+      T* w = scratch.data() + (channels_ + 1) * n;
       filter_rows(values_ + y * width_ * channels_, masses(y * width_), count, width_, channels_,
                   weights_.across.data() + y * width_, pass, w, scratch.data());
     });

@@ -66,6 +66,22 @@ BILATERAL_INLINE Lanes<T, N> repeat_lanes(Lanes<T, N> value) {
   }(std::make_index_sequence<N>{});
 }
 
+// Rows become columns: lane i of rows[j] and lane j of rows[i] change places.
+template <class T, std::size_t N, std::size_t Step = 1>
+BILATERAL_INLINE void transpose_lanes(Lanes<T, N>* rows) {
+  if constexpr (Step < N) {
+    for (std::size_t i = 0; i < N; ++i) {
+      if (i & Step) continue;
+      const auto a = rows[i], b = rows[i + Step];
+      [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+        rows[i] = __builtin_shufflevector(a, b, (I & Step ? N + I - Step : I)...);
+        rows[i + Step] = __builtin_shufflevector(a, b, (I & Step ? N + I : I + Step)...);
+      }(std::make_index_sequence<N>{});
+    }
+    transpose_lanes<T, N, 2 * Step>(rows);
+  }
+}
+
 // Two numbers as float64.
 using Pair = Lanes<double, 2>;
 BILATERAL_INLINE Pair load_pair(const double* from) { return load_lanes<Pair>(from); }
