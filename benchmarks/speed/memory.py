@@ -1,5 +1,6 @@
 """Peak memory of one call, measured in a fresh process (this module, run as a script)."""
 
+import ctypes
 import json
 import resource
 import subprocess
@@ -31,10 +32,14 @@ def measure(folder: Path, sigma: float) -> dict[str, Any]:
     problem = Problem(reference, target, confidence, clean=target)
     solve(problem.centre(16, 16), sigma)
     _forget_peak()
+    ballast = np.ones(
+        max(0, _status("VmHWM") - _status("VmRSS")), np.uint8
+    )  # up to the peak, if it stays
     before = _peak()
     result = solve(problem, sigma)
     # The output is subtracted, not held before: freeing it would leave the call memory to reuse.
     growth = _peak() - before
+    del ballast
     return {
         "sigma": sigma,
         "pixels": target.size,
@@ -45,6 +50,9 @@ def measure(folder: Path, sigma: float) -> dict[str, Any]:
 
 def _forget_peak() -> None:
     """Make the current size the highest so far, where the system can (Linux)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:  # memory freed but kept would be used again, and not be counted
+        trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -53,12 +61,17 @@ def _forget_peak() -> None:
 
 def _peak() -> int:
     """Largest resident size so far, in bytes."""
+    # ru_maxrss would include the parent's size before exec
+    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
+
+
+def _status(name: str) -> int:
+    """Bytes that Linux tells of this process; 0 elsewhere."""
     status = Path("/proc/self/status")
-    if status.exists():  # ru_maxrss would include the parent's size before exec
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), 0)
 
 
 if __name__ == "__main__":
