@@ -9,7 +9,7 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 # Fine in space for thin bars and spokes, coarse in colour so that textured surfaces stay whole.
-SIGMAS = {"sigma_xy": 4, "sigma_luma": 16, "sigma_chroma": 12}
+SIGMAS: dict[str, Any] = {"sigma_xy": 4, "sigma_luma": 16, "sigma_chroma": 12}
 # Wide gaps and few samples take more steps than the usual 100.
-PATIENCE = {"max_iterations": 3000}
+PATIENCE: dict[str, Any] = {"max_iterations": 3000}
 ERROR_SHOWN = 10.0
 
 
@@ -40,8 +40,9 @@ class Problem:
     truth: Array
     simple: Array
     """What a usual remedy makes of the same target."""
-    confidence: Array | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    smoothness: float
+    loss: bilateral.Loss | None = None
+    """For a target with wrong values."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Scene:
     remedy: str
     """The usual remedy, in a word or two."""
     make: Callable[[], Problem]
+    counts: str = ""
+    """What the solver counts, where it is not steps."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,7 @@ def holes() -> Problem:
         missing |= (dy**2 + dx**2 < 1) if number % 2 else (np.maximum(abs(dy), abs(dx)) < 1)
     target = np.where(missing, np.nan, truth)
     # What is known is exact, so hardly smooth it: only the gaps are to be filled.
-    options = {**SIGMAS, **PATIENCE, "smoothness": 0.1}
-    return Problem(photo, target, truth, nearest(target), options=options)
+    return Problem(photo, target, truth, nearest(target), smoothness=0.1)
 
 
 def noise() -> Problem:
@@ -94,13 +96,9 @@ def noise() -> Problem:
     wrong = rng.random(truth.shape) < 0.1
     target[wrong] = rng.uniform(np.nanmin(truth), np.nanmax(truth), wrong.sum())
     target[np.isnan(truth)] = np.nan
-    middle = median(target)
-    # Half again the noise away from its surroundings, a pixel is more likely wrong than noisy.
-    distance = np.nan_to_num(target - middle) / 6
-    confidence = 1 / (1 + distance**2) ** 2
-    # Every pixel is noisy, so smooth a lot.
-    options = {**SIGMAS, **PATIENCE, "smoothness": 8}
-    return Problem(photo, target, truth, middle, confidence, options)
+    # Twice the noise away from its surroundings, a pixel is more likely wrong than noisy.
+    loss = bilateral.GemanMcClure(8.0)
+    return Problem(photo, target, truth, bilateral.median(target), smoothness=0.1, loss=loss)
 
 
 def sparse() -> Problem:
@@ -109,13 +107,14 @@ def sparse() -> Problem:
     known = np.random.default_rng(0).random(truth.shape) < 0.01
     target = np.where(known, truth, np.nan)
     # Samples are exact and few: the least smoothness that still joins them.
-    options = {**SIGMAS, **PATIENCE, "smoothness": 0.03}
-    return Problem(photo, target, truth, nearest(target), options=options)
+    return Problem(photo, target, truth, nearest(target), smoothness=0.03)
 
 
 SCENES = (
     Scene("holes", "large regions of the map are missing", "nearest pixel", holes),
-    Scene("noise", "noise of 4 px, and 10 % of the pixels are wrong", "5x5 median", noise),
+    Scene(
+        "noise", "noise of 4 px, and 10 % of the pixels are wrong", "5x5 median", noise, " rounds"
+    ),
     Scene("sparse", "only 1 % of the pixels are known", "nearest pixel", sparse),
 )
 
@@ -139,12 +138,18 @@ def nearest(target: Array) -> Array:
     return filled
 
 
-def median(target: Array) -> Array:
-    """Median of the known pixels among 5x5; NaN where none is."""
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(target, 2, mode="reflect"), (5, 5))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # windows without a known pixel
-        return np.asarray(np.nanmedian(windows, axis=(2, 3)))
+def repair(
+    problem: Problem, callback: Callable[[int, float], Any] | None
+) -> tuple[Array, bilateral.SolveInfo]:
+    """Solve; where values are wrong, robustly, and then as the paper's authors clean up."""
+    grid = bilateral.BilateralGrid(problem.reference, **SIGMAS)
+    solver = bilateral.BilateralSolver(grid, problem.smoothness, **PATIENCE)
+    if problem.loss is None:
+        return solver.solve(problem.target, callback=callback, return_info=True)
+    x, info = solver.solve_robust(
+        problem.target, loss=problem.loss, smooth=(8, 16), callback=callback, return_info=True
+    )
+    return bilateral.median(x), info
 
 
 def run(scene: Scene, output: Path, callback: Callable[[int, float], Any] | None = None) -> Result:
@@ -167,14 +172,7 @@ def run(scene: Scene, output: Path, callback: Callable[[int, float], Any] | None
     target, truth = problem.target, problem.truth
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bilateral.ConvergenceWarning)  # the summary tells it
-        x, info = bilateral.solve(
-            problem.reference,
-            target,
-            problem.confidence,
-            callback=callback,
-            return_info=True,
-            **problem.options,
-        )
+        x, info = repair(problem, callback)
     filled = np.where(np.isfinite(target), target, np.nanmean(target))
     before, simple, after = (error(values, truth) for values in (filled, problem.simple, x))
     file = output / f"{scene.name}.png"
@@ -236,7 +234,8 @@ def summarize(results: Sequence[Result], console: "Console") -> None:
             result.scene.name,
             f"{result.pixels:,}",
             f"{info.n_vertices:,}",
-            f"{info.iterations}" + ("" if info.converged else ", not converged"),
+            f"{info.iterations}{result.scene.counts}"
+            + ("" if info.converged or result.scene.counts else ", not converged"),
             f"{info.seconds:.2f} s",
             f"{result.before:.2f}",
             f"{result.simple:.2f} {result.scene.remedy}",
