@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test lint format core-test sanitize bench wheel clean
+.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -37,6 +37,12 @@ sanitize: $(VENV)/installed-test ## the same under AddressSanitizer, UBSan, then
 
 bench: $(VENV)/installed-bench ## speed against OpenCV's solver and the oracle (DATA=folder of photographs)
 	$(BIN)/python -m benchmarks.speed $(if $(DATA),--data $(DATA))
+
+bench-filters: $(VENV)/installed-bench ## the filters against their authors' and OpenCV's (DATA=folder)
+	$(BIN)/python -m benchmarks.filters $(if $(DATA),--data $(DATA))
+
+bench-supplement: $(VENV)/installed-bench ## robust rounds and low rank against plain solves (DATA=folder)
+	$(BIN)/python -m benchmarks.supplement $(if $(DATA),--data $(DATA))
 
 wheel: $(VENV)/bin/pip ## a wheel in dist/
 	$(BIN)/pip wheel --no-deps -w dist .

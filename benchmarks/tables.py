@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.speed.timing import Timing
+from benchmarks.timing import Timing
 
 
 def as_json(results: dict[str, Any]) -> str:

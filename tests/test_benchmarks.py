@@ -81,3 +81,21 @@ def test_the_filters_command_leaves_out_what_is_missing(tmp_path: Path) -> None:
     for row in results["median"]:
         assert row["opencv"] is None
         assert (row["scipy"] is None) == ("NaN" in row["image"])
+
+
+def test_the_supplements_command_makes_a_scene_where_there_is_no_data(tmp_path: Path) -> None:
+    done = run(tmp_path / "made", "--quick", what="supplement")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made" / "supplement.md").read_text() in done.stdout
+    results = json.loads((tmp_path / "made" / "supplement.json").read_text())
+    assert results["lowrank"] == []
+    for case in results["cost"]:
+        assert case["rounds_in_solves"] > 0
+    for case in results["gain"]:
+        assert case["robust"]["bad_1"] < case["least_squares"]["bad_1"]
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    done = run(tmp_path / "made", "--data", str(tmp_path / "none"), what="supplement")
+    assert done.returncode != 0
+    assert f"--data: expected a folder, got {tmp_path / 'none'}" in done.stderr

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks import machine, photos
 from benchmarks.filters import median, quality, report, speed
-from benchmarks.speed import machine, photos
-from benchmarks.speed.photos import Photo
+from benchmarks.photos import Photo
 from benchmarks.tables import as_json
 from benchmarks.worker import probe
 

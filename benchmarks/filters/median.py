@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 import bilateral
-from benchmarks.speed.machine import Others
-from benchmarks.speed.photos import Photo
-from benchmarks.speed.timing import Timing, clock
+from benchmarks.machine import Others
+from benchmarks.photos import Photo
 from benchmarks.tables import cores, spread, table
+from benchmarks.timing import Timing, clock
 from benchmarks.worker import Worker, probe
 
 OPENCV = Path(__file__).with_name("median_worker.py")

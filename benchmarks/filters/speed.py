@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
-from benchmarks.speed.machine import Others
-from benchmarks.speed.photos import Photo
-from benchmarks.speed.timing import Timing, clock
+from benchmarks.machine import Others
+from benchmarks.photos import Photo
+from benchmarks.timing import Timing, clock
 from benchmarks.worker import Worker
 
 OPENCV = Path(__file__).with_name("opencv_worker.py")

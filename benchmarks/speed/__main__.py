@@ -8,7 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import machine, peers, photos, report
+from benchmarks import machine, photos
+from benchmarks.speed import peers, report
 from benchmarks.speed.cases import NOISE, SIGMAS, SMOOTHNESS, STEPS, Problem, problem
 from benchmarks.speed.compare import compare, compare_with_oracle, summary
 from benchmarks.speed.growth import growth

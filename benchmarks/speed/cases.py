@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
-from benchmarks.speed.photos import Image, Photo, centre, mirrored
+from benchmarks.photos import Image, Photo, centre, mirrored
 
 SIGMAS = (8, 16)
 SMOOTHNESS = 4.0

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 import bilateral
+from benchmarks.machine import Others
 from benchmarks.speed import peers
 from benchmarks.speed.cases import Problem, solve
-from benchmarks.speed.machine import Others
 from benchmarks.speed.stages import STAGES, stages
-from benchmarks.speed.timing import Timing, clock, geometric_mean, repeated
+from benchmarks.timing import Timing, clock, geometric_mean, repeated
 
 Seconds = dict[str, list[float]]
 

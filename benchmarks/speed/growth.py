@@ -3,9 +3,9 @@
 from typing import Any
 
 import bilateral
+from benchmarks.machine import Others
 from benchmarks.speed.cases import Problem, solve
-from benchmarks.speed.machine import Others
-from benchmarks.speed.timing import repeated
+from benchmarks.timing import repeated
 
 
 def growth(

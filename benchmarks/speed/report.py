@@ -3,8 +3,8 @@
 from typing import Any
 
 from benchmarks.speed.stages import STAGES
-from benchmarks.speed.timing import geometric_mean
 from benchmarks.tables import cores, met, ms, spread, table
+from benchmarks.timing import geometric_mean
 
 TARGETS = {
     "ratio_geometric_mean_at_least": 10.0,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
-from benchmarks.speed.timing import clock
+from benchmarks.timing import clock
 from bilateral import checks, color
 from bilateral.ops import cpu
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from benchmarks.speed.timing import Timing
+from benchmarks.timing import Timing
 
 SCRIPT = """
 import time, numpy

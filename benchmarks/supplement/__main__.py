@@ -5,10 +5,10 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import machine
-from benchmarks.speed.timing import geometric_mean
+from benchmarks import machine
 from benchmarks.supplement import lowrank, robust
 from benchmarks.tables import as_json, cores, ms, spread, table
+from benchmarks.timing import geometric_mean
 
 TARGETS = {
     "rounds_in_solves_at_most": 8.0,
@@ -38,6 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--repeats", type=int, metavar="N", default=7, help="after one warm-up (%(default)s)"
     )
+    parser.add_argument("--quick", action="store_true", help="one repeat of a small made scene")
     options = parser.parse_args()
     if options.repeats < 1:
         parser.error(f"--repeats: expected at least 1, got {options.repeats}.")
@@ -58,21 +59,23 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    scenes = list(robust.read_scenes(options.data)) if options.data else []
-    images = list(lowrank.read_images(options.data)) if options.data else []
-    scenes = scenes or [robust.made_scene()]
+    data = None if options.quick else options.data
+    repeats, pixels = (1, 40_000) if options.quick else (options.repeats, 1_000_000)
+    scenes = list(robust.read_scenes(data)) if data else []
+    images = list(lowrank.read_images(data)) if data else []
+    scenes = scenes or [robust.made_scene(*((160, 240) if options.quick else (500, 741)))]
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": {"cpu": machine.cpu_model(), "cores": machine.cores()},
         "versions": machine.versions(),
         "targets": TARGETS,
         "cost": [
-            robust.cost(robust.enlarged(scene), *setting, options.repeats)
+            robust.cost(robust.resized(scene, pixels), *setting, repeats)
             for scene in scenes
             for setting in robust.SETTINGS
         ],
         "gain": [robust.gain(scene, *setting) for scene in scenes for setting in robust.SETTINGS],
-        "lowrank": [lowrank.compare(image, options.repeats) for image in images],
+        "lowrank": [lowrank.compare(image, repeats) for image in images],
     }
 
 

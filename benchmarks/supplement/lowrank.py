@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates
 from skimage.io import imread
 
-from benchmarks.speed.machine import Others
-from benchmarks.speed.timing import Timing, clock
+from benchmarks.machine import Others
+from benchmarks.timing import Timing, clock
 from bilateral import BilateralGrid, BilateralSolver
 
 Array = NDArray[Any]

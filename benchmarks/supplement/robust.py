@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 from skimage.io import imread
 from skimage.transform import resize
 
-from benchmarks.speed.machine import Others
-from benchmarks.speed.timing import Timing, clock
+from benchmarks.machine import Others
+from benchmarks.timing import Timing, clock
 from bilateral import BilateralGrid, BilateralSolver, GemanMcClure, solve
 
 Array = NDArray[Any]
 
 ROUNDS = 32
-PIXELS = 1_000_000
 # sigmas and smoothness: one made for these pictures, and the paper's
 SETTINGS = ((8, 4.0), (4, 0.25))
 
@@ -47,15 +46,16 @@ def _truth(beside: Path) -> Array:
     return np.where(np.isfinite(values), values, np.nan)[::-1].astype(np.float32)
 
 
-def made_scene() -> Scene:
+def made_scene(height: int, width: int) -> Scene:
     """A scene for those without data: planes in front of each other, 10 % of the map wrong."""
     rng = np.random.default_rng(0)
-    x = np.mgrid[:818, :1221][1]
+    x = np.mgrid[:height, :width][1]
     shade = 120 + 40 * np.sin(x / 90) + rng.normal(0, 4, x.shape)
     truth = 20 + 0.01 * x
     for _ in range(12):
-        top, left, height, width = rng.integers(50, 700, 4)
-        part = np.s_[top : top + height, left : left + width]
+        top, bottom = np.sort(rng.integers(0, height, 2))
+        left, right = np.sort(rng.integers(0, width, 2))
+        part = np.s_[top : bottom + 1, left : right + 1]
         truth[part] = rng.uniform(25, 90)
         shade[part] = rng.uniform(20, 235) + rng.normal(0, 4, shade[part].shape)
     disparity = truth + rng.normal(0, 0.3, x.shape)
@@ -65,9 +65,9 @@ def made_scene() -> Scene:
     return Scene("made", np.dstack([levels] * 3), disparity.astype(np.float32), truth)
 
 
-def enlarged(scene: Scene) -> Scene:
-    """The scene at about a megapixel."""
-    factor = float(np.sqrt(PIXELS / scene.disparity.size))
+def resized(scene: Scene, pixels: int) -> Scene:
+    """The scene at about this many pixels."""
+    factor = float(np.sqrt(pixels / scene.disparity.size))
     shape = tuple(round(side * factor) for side in scene.disparity.shape)
     reference = np.rint(255 * resize(scene.reference, shape, order=1)).astype(np.uint8)
     maps = (
