@@ -11,15 +11,18 @@ namespace bilateral {
 // Takes the RMS length of each step. If steps shrink by a factor rho each, what is left is about
 // the last one times rho / (1 - rho); never less than 1.5 times the last one, which is what fast
 // convergence calls for. Steps of conjugate gradients go up and down, so rho comes from the last
-// third of them against the third before, and the largest of the last three stands for the last.
+// third of them against the third before, and the largest of the last few stands for the last.
 class ErrorEstimate {
  public:
+  // How many steps count as the last: 3, or 1 where they shrink reliably.
+  explicit ErrorEstimate(std::size_t last = 3) : last_(last) {}
+
   void add(double step) { steps_.push_back(step); }
 
   double value() const {
     const std::size_t n = steps_.size();
     const double last =
-        *std::max_element(steps_.end() - std::ptrdiff_t(std::min<std::size_t>(n, 3)), steps_.end());
+        *std::max_element(steps_.end() - std::ptrdiff_t(std::min(n, last_)), steps_.end());
     if (n < 2) return 1.5 * last;
     const std::size_t window = std::clamp<std::size_t>(n / 3, 1, 256);
     const double now = square_sum(n - window, n), before = square_sum(n - 2 * window, n - window);
@@ -35,6 +38,7 @@ class ErrorEstimate {
     return sum;
   }
 
+  std::size_t last_;
   std::vector<double> steps_;
 };
 

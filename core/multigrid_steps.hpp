@@ -48,6 +48,7 @@ class MultigridSteps final : public Steps<T, K> {
   }
 
   int team() const override { return team_; }
+  bool steady() const override { return true; }
 
   void set(const Task<T>& task) override {
     task_ = task;
