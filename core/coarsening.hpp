@@ -67,12 +67,12 @@ struct Neighbours {
         begin(aggregates.count),
         count(aggregates.count) {
     const int team = team_size(threads, aggregates.count, 4 * coarse_run);
-    std::vector<std::vector<std::uint32_t>> places(static_cast<std::size_t>(team));
+    std::vector<Places> places(static_cast<std::size_t>(team));
     each_coarse_run(aggregates.count, threads,
                     [&](std::size_t r, std::size_t from, std::size_t to, std::size_t rank) {
-                      auto& place = places[rank];
-                      if (place.empty()) place.resize(aggregates.count);
-                      add(fine, aggregates, members, from, to, place.data(), run[r]);
+                      auto& mine = places[rank];
+                      if (mine.place.empty()) mine.place.resize(aggregates.count, nowhere);
+                      add(fine, aggregates, members, from, to, mine, run[r]);
                     });
   }
 
@@ -80,24 +80,31 @@ struct Neighbours {
   const T* weight(std::size_t I) const { return run[I / coarse_run].weight.data() + begin[I]; }
 
  private:
-  // place[J] is where the current list has J; what it says of other lists does not fit.
+  struct Places {
+    std::vector<std::uint32_t> place;
+    std::uint32_t base = 0;
+  };
+
+  // place[J] - base is where the current list has J; what it says of other lists is out of range.
   void add(const Graph<T>& fine, const Aggregates& aggregates, const Members& members,
-           std::size_t from, std::size_t to, std::uint32_t* place, Run& out) {
+           std::size_t from, std::size_t to, Places& places, Run& out) {
     std::size_t most = 0;  // entries
     for (std::uint32_t m = members.first[from]; m < members.first[to]; ++m) {
       const std::size_t s = members.row[m] / slice_rows;
       most += fine.entry.first[s + 1] - fine.entry.first[s] + 1;
     }
-    out.to.resize(most);
-    out.weight.resize(most);
+    out.to.resize(most + to - from + 1);
+    out.weight.resize(most + to - from + 1);
     std::uint32_t* list = out.to.data();
     T* weights = out.weight.data();
+    std::uint32_t* place = places.place.data();
+    const std::uint32_t base = places.base;
     std::uint32_t end = 0;
     for (std::size_t I = from; I < to; ++I) {
       const std::uint32_t start = end;  // holds what the aggregate has within itself
       list[end++] = static_cast<std::uint32_t>(I);
       weights[start] = T{0};
-      place[I] = start;
+      place[I] = base + start;
       for (std::uint32_t m = members.first[I]; m < members.first[I + 1]; ++m) {
         const std::size_t row = members.row[m], s = row / slice_rows;
         for (std::size_t k = fine.entry.first[s]; k < fine.entry.first[s + 1]; ++k) {
@@ -105,18 +112,20 @@ struct Neighbours {
           const T weight = fine.weight[e];
           if (!(weight > T{0})) continue;
           const std::uint32_t J = aggregates.of[fine.entry.to[e]];
-          const std::uint32_t at = place[J];
-          const bool there = (at >= start) & (at < end) && list[at] == J;
-          const std::uint32_t here = there ? at : end;
-          place[J] = here;
+          const std::uint32_t at = place[J] - base;
+          const bool fresh = at - start >= end - start;
+          const std::uint32_t here = fresh ? end : at;
+          place[J] = base + here;
           list[here] = J;
-          weights[here] = (there ? weights[here] : T{0}) + weight;
-          end += !there;
+          weights[end] = T{0};
+          weights[here] += weight;
+          end += fresh;
         }
       }
       begin[I] = start + 1;
       count[I] = end - start - 1;
     }
+    places.base += end;
   }
 };
 

@@ -48,6 +48,7 @@ class MultigridSteps final : public Steps<T, K> {
   }
 
   int team() const override { return team_; }
+  bool steady() const override { return true; }
 
   void set(const Task<T>& task) override {
     task_ = task;
@@ -68,9 +69,9 @@ class MultigridSteps final : public Steps<T, K> {
     worker.barrier.wait();
     each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
       const V b = from_grid(task_.b, row);
-      const V x = relaxed(row, s, lane, near(row, s, lane), b);
+      const V close = near(row, s, lane), x = close + lacking(row, s, lane, close, b);
       B::put(z, row, x);
-      B::put(lack, row, relaxed(row, s, lane, x, b) - x);
+      B::put(lack, row, lacking(row, s, lane, x, b));
     });
     worker.barrier.wait();
     const T* inverse = diagonals_.inverse(0);
@@ -167,7 +168,8 @@ class MultigridSteps final : public Steps<T, K> {
     });
     worker.barrier.wait();
     each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
-      to_grid(row, relaxed(row, s, lane, near(row, s, lane), from_grid(task_.b, row)));
+      const V close = near(row, s, lane);
+      to_grid(row, close + lacking(row, s, lane, close, from_grid(task_.b, row)));
     });
   }
 
@@ -194,11 +196,11 @@ class MultigridSteps final : public Steps<T, K> {
     return B::gather(z_.data(), graph_.entry.to.data() + column * slice_rows + lane);
   }
 
-  // The solution of a row for its neighbours' z, found from a value close to it.
-  BILATERAL_INLINE V relaxed(std::size_t row, std::size_t s, std::size_t lane, V close, V b) const {
-    const V left = b - B::each(diagonals_.weight(0), row) * close -
-                   factor() * differ<K>(graph_, s, lane, close, z_.data());
-    return close + B::each(diagonals_.inverse(0), row) * left;
+  // From a value to the solution of a row for its neighbours' z.
+  BILATERAL_INLINE V lacking(std::size_t row, std::size_t s, std::size_t lane, V x, V b) const {
+    const V left = b - B::each(diagonals_.weight(0), row) * x -
+                   factor() * differ<K>(graph_, s, lane, x, z_.data());
+    return B::each(diagonals_.inverse(0), row) * left;
   }
 
   // z of colour 0 = the coarse levels' answer to its residual after z of colour 1 = r / diag(A).

@@ -36,6 +36,7 @@ class PaperSteps final : public Steps<T, K> {
         queue_(grid.band_vertex, team_) {}
 
   int team() const override { return team_; }
+  bool steady() const override { return false; }
 
   void set(const Task<T>& task) override {
     task_ = task;

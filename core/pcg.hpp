@@ -47,6 +47,7 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
   Sums norm = steps.precondition(worker), beta{};
   std::array<bool, K> finished{};
   std::array<ErrorEstimate, K> error;
+  error.fill(ErrorEstimate(steps.steady()));
   Sums way{};
   for (int step = 1; step <= options.most_steps; ++step) {
     const auto [bend, moved] = steps.turn(worker, beta);

@@ -34,6 +34,8 @@ class Steps {
 
   // How many threads are worth it.
   virtual int team() const = 0;
+  // Whether the steps shrink one by one, rather than in the long run.
+  virtual bool steady() const = 0;
   // Before the team starts.
   virtual void set(const Task<T>& task) = 0;
   // r = b - A x, d = q = 0

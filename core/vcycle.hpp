@@ -19,11 +19,13 @@ class VCycle {
  public:
   VCycle(const Multigrid<T>& multigrid, const Diagonals<T>& diagonals)
       : multigrid_(multigrid), diagonals_(diagonals) {
+    std::size_t most = 0;  // rows; a coarser level may have more, for its colours
     for (const Graph<T>& graph : multigrid.coarse) {
+      most = std::max(most, graph.rows);
       r_.push_back(level_vector<T>(graph.rows, K));
       x_.push_back(level_vector<T>(graph.rows, K));
     }
-    if (depth() > 1) left_ = level_vector<T>(multigrid.coarse[0].rows, K);
+    left_ = level_vector<T>(most, K);
     // Levels too small to share are left to one thread.
     while (shared_ < depth() && multigrid.coarse[shared_].rows >= 4096) ++shared_;
   }

@@ -66,7 +66,7 @@ def test_solution_of_float32_is_the_oracles(problem: Problem) -> None:
     assert_close(x, problem.exact(), problem, 1e-4)
 
 
-@pytest.mark.parametrize("preconditioner", ["pyramid", "jacobi"])
+@pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid", "jacobi"])
 @pytest.mark.parametrize("known", [1.0, 0.1])
 def test_solution_of_a_photograph_is_the_oracles(known: float, preconditioner: str) -> None:
     problem = photo((60, 70), known)
@@ -367,11 +367,13 @@ def test_components_without_data_get_the_pyramid_start(problem: Problem, dtype: 
     empty = (grid.S.T @ ~oracle.has_data(grid, Sc)).astype(bool).reshape(problem.known.shape)
     start = (grid.S.T @ oracle.pyramid_start(grid, b, Sc)).reshape(problem.target.shape)
     target = problem.target.astype(dtype)
-    unchanged = problem.solve(target=target, max_iterations=0)
+    unchanged = problem.solve(target=target, max_iterations=0, initial="pyramid")
     assert_close(unchanged, start, problem, 1e-12 if dtype == "float64" else 1e-5)
     anything = np.full(target.shape, 1e3, dtype)
     for options in (
+        {},
         {"method": "paper"},
+        {"preconditioner": "multigrid", "initial": "nested", "max_iterations": 1},
         {"max_iterations": 1, "tolerance": 1e-3, "initial": "flat", "preconditioner": "jacobi"},
         {"warm_start": anything, "max_iterations": 200},
     ):
@@ -510,7 +512,7 @@ def test_the_warning_points_at_the_callers_line() -> None:
 
 def test_no_steps() -> None:
     problem = photo(known=0.01)
-    x, info = problem.solve(max_iterations=0, return_info=True)
+    x, info = problem.solve(max_iterations=0, initial="pyramid", return_info=True)
     assert (info.iterations, info.residuals, info.converged) == (0, (), False)
     assert_close(x, problem.paper(steps=0), problem, 1e-12)
 
@@ -578,7 +580,8 @@ def test_the_callback_with_more_channels_than_one_group() -> None:
 @pytest.mark.parametrize("last", [1, 3])
 def test_a_true_result_ends_the_solve(last: int, channels: tuple[int, ...]) -> None:
     problem = photo((60, 70), 0.01, channels)
-    x, info = problem.solve(tolerance=1e-6, callback=lambda step, _: step == last, return_info=True)
+    paper = {"preconditioner": "pyramid", "tolerance": 1e-6, "return_info": True}
+    x, info = problem.solve(callback=lambda step, _: step == last, **paper)
     assert info.iterations == last
     assert not info.converged
     assert np.isfinite(x).all()
@@ -627,7 +630,7 @@ def test_a_callback_may_solve() -> None:
 # Warm starts
 
 
-@pytest.mark.parametrize("preconditioner", ["pyramid", "jacobi"])
+@pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid", "jacobi"])
 @pytest.mark.parametrize("channels", [(), (3,)])
 def test_a_solution_is_a_good_warm_start(channels: tuple[int, ...], preconditioner: str) -> None:
     problem = photo((60, 70), 0.1, channels)

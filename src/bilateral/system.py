@@ -133,11 +133,6 @@ def carry(y: Array, old: System, new: System) -> Array:
     return carried if new.unit is None else carried / new.unit
 
 
-def start(grid: BilateralGrid, system: System, initial: str) -> Array:
-    """Where PCG starts, without an earlier solution."""
-    return cpu.start(grid._core, system.weight, system.weighted, initial, system.smoothness)
-
-
 def start_from(grid: BilateralGrid, system: System, pixels: Array) -> Array:
     """Where PCG starts from an earlier solution in pixel space: each vertex's mean."""
     pixels = pixels.astype(system.weight.dtype, copy=False)
@@ -152,10 +147,36 @@ class Options(NamedTuple):
     """How to solve a system."""
 
     preconditioner: str
-    initial: str
+    initial: str | None
+    """None: what suits the preconditioner."""
     most_steps: int
     tolerance: float
     """Where to stop; negative: after exactly `most_steps`."""
+
+
+_EASY = 100
+"""Up to this smoothness, relative to the mean confidence, the pyramid converges fast enough."""
+
+
+def preconditioner(grid: BilateralGrid, system: System, options: Options) -> str:
+    """The one that `options` mean for a system: multigrid, unless the pyramid will do.
+
+    It will where every vertex has data of its own, so that no value has far to travel.
+    """
+    if options.preconditioner != "multigrid":
+        return options.preconditioner
+    pixels = grid.shape[0] * grid.shape[1]
+    easy = system.smoothness * pixels <= _EASY * float(system.weight.sum(dtype=np.float64))
+    return "pyramid" if easy and bool((system.weight > 0).all()) else "multigrid"
+
+
+def start(grid: BilateralGrid, system: System, options: Options) -> Array:
+    """Where PCG starts, without an earlier solution."""
+    initial = options.initial
+    if initial is None:
+        nested = preconditioner(grid, system, options) == "multigrid"
+        initial = "nested" if nested else "pyramid"
+    return cpu.start(grid._core, system.weight, system.weighted, initial, system.smoothness)
 
 
 class Solver:
@@ -189,8 +210,8 @@ class Solver:
     ) -> cpu.Outcome:
         options = self._options
         if x.dtype not in self._by_dtype:
-            core = cpu.solver(self._grid._core, x.dtype, options.preconditioner)
-            self._by_dtype = {x.dtype: core}
+            kind = preconditioner(self._grid, system, options)
+            self._by_dtype = {x.dtype: cpu.solver(self._grid._core, x.dtype, kind)}
         return cpu.pcg(
             self._by_dtype[x.dtype],
             system.weight,
