@@ -2,9 +2,11 @@
 // A_k = lambda_k L_k + diag(c_k), with c_k the sum of the confidences below each row.
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -56,7 +58,12 @@ class Diagonals {
     given_ = weight;
     smoothness_ = smoothness;
     stale_ = true;
+    faint_.store(false, std::memory_order_relaxed);
   }
+
+  // Whether some component of the grid has data, but so little beside the smoothness that its mean
+  // drowns in rounding: no step changes that. Known after `refresh`.
+  bool faint() const { return faint_.load(std::memory_order_relaxed); }
 
   // Whether `refresh` is due; whoever asks sees to it.
   bool take_stale() { return std::exchange(stale_, false); }
@@ -92,16 +99,26 @@ class Diagonals {
     const T* degree = graph(level).degree.data();
     const T* weight = weight_[level].data();
     T* inverse = inverse_[level].data();
-    for (std::size_t i = slices.begin * slice_rows; i < slices.end * slice_rows; ++i) {
+    const std::size_t begin = slices.begin * slice_rows, end = slices.end * slice_rows;
+    for (std::size_t i = begin; i < end; ++i) {
       const T diagonal = factor * degree[i] + weight[i];
       inverse[i] = diagonal > T{0} ? T{1} / diagonal : T{0};
     }
+    if (level == 0) return;
+    const T least = 100 * std::numeric_limits<T>::epsilon() * static_cast<T>(smoothness_);
+    const T* within = multigrid_.within[level - 1].data();
+    for (std::size_t i = begin; i < end; ++i)
+      if (weight[i] < least * within[i]) {
+        inverse[i] = T{0};
+        if (weight[i] > T{0}) faint_.store(true, std::memory_order_relaxed);
+      }
   }
 
   const Multigrid<T>& multigrid_;
   const T* given_ = nullptr;
   double smoothness_ = 0;
   bool stale_ = false;
+  std::atomic<bool> faint_ = false;
   std::vector<Buffer<T>> weight_, inverse_;
 };
 

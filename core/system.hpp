@@ -215,11 +215,13 @@ class SystemSolver {
       all.moved += part.moved;
       all.converged = part.converged;
       all.cancelled = part.cancelled;
+      if (diagonals_ && diagonals_->faint() && options.tolerance >= 0) stiff_ = true;
       done = !stiff_ || !part.converged || part.cancelled;
       if (!done) {
+        if (root_.empty()) root_ = components(grid_);
         const double shift = detail::shift_components<K>(grid_, root_, weight_, b, scale, x);
         all.moved += shift;
-        done = shift <= options.tolerance;
+        done = shift <= std::max(options.tolerance, options.of_movement * all.moved);
       }
       if (!done && static_cast<int>(all.residuals.size()) >= most) {
         all.converged = false;
