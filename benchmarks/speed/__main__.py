@@ -12,6 +12,7 @@ from benchmarks import machine, photos
 from benchmarks.speed import peers, report
 from benchmarks.speed.cases import NOISE, SIGMAS, SMOOTHNESS, STEPS, Problem, problem
 from benchmarks.speed.compare import compare, compare_with_oracle, summary
+from benchmarks.speed.convergence import convergence
 from benchmarks.speed.growth import growth
 from benchmarks.speed.memory import peak_memory
 from benchmarks.speed.startup import import_time
@@ -99,6 +100,7 @@ def measure_photographs(
 ) -> dict[str, Any]:
     cases: list[dict[str, Any]] = []
     oracle: list[dict[str, Any]] = []
+    converging: list[dict[str, Any]] = []
     memory: list[dict[str, Any]] = []
     growing: dict[str, Any] = {}
     threads, repeats = thread_counts[-1], options.repeats
@@ -113,6 +115,9 @@ def measure_photographs(
                 cases.append(name | compare(task, sigma, peer, thread_counts, repeats))
         crop = task.centre(ORACLE_SIDE, ORACLE_SIDE)
         oracle += [name | compare_with_oracle(crop, sigma, threads, repeats) for sigma in SIGMAS]
+        say(f"{photo.name}, convergence")
+        small = task.centre(*photos.QUICK_SHAPE)
+        converging += [name | row for row in convergence(small, SIGMAS[0], threads, repeats)]
         memory.append(name | peak_memory(task, SIGMAS[0]))
         if not growing:  # one photograph is enough, and the tilings are large
             say(f"{photo.name}, growth")
@@ -123,6 +128,7 @@ def measure_photographs(
         "cases": cases,
         "summary": summary(cases),
         "oracle": oracle,
+        "convergence": converging,
         "memory": memory,
         "growth": growing,
     }
