@@ -57,7 +57,7 @@ class MultigridSteps final : public Steps<T, K> {
 
   // Colour 0 of x, in a float and what it lacks: the error of rounding x would be felt as a
   // residual lambda times as large.
-  void begin(const Worker& worker) override {
+  Sums begin(const Worker& worker) override {
     if (stale_) diagonals_.refresh(worker);
     T* z = z_.data();
     T* lack = d_.data();
@@ -67,13 +67,21 @@ class MultigridSteps final : public Steps<T, K> {
       B::put(z, row, x);
     });
     worker.barrier.wait();
-    each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
-      const V b = from_grid(task_.b, row);
-      const V close = near(row, s, lane), x = close + lacking(row, s, lane, close, b);
-      B::put(z, row, x);
-      B::put(lack, row, lacking(row, s, lane, x, b));
+    each_band(worker, [&](std::size_t band) {
+      Sum moved{};
+      each_of(band, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+        const V b = from_grid(task_.b, row);
+        const V close = near(row, s, lane), x = close + lacking(row, s, lane, close, b);
+        V way = x - from_grid(task_.x, row);
+        if (task_.active) way = where_active(row, way);
+        B::put(z, row, x);
+        B::put(lack, row, lacking(row, s, lane, x, b));
+        moved += B::widen(B::each(mass_.data(), row) * way * way);
+      });
+      part(Kind::movement, band) = B::total(moved);
     });
     worker.barrier.wait();
+    const Sums moved = total(Kind::movement);
     const T* inverse = diagonals_.inverse(0);
     const T* weight = diagonals_.weight(0);
     each(worker, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
@@ -86,6 +94,7 @@ class MultigridSteps final : public Steps<T, K> {
       B::put(d_.data(), row, V{});
       B::put(z, row, B::each(inverse, row) * r);
     });
+    return moved;
   }
 
   Sums precondition(const Worker& worker) override {

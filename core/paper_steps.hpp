@@ -43,7 +43,7 @@ class PaperSteps final : public Steps<T, K> {
     fresh_ = A_.set(task.weight, task.smoothness);
   }
 
-  void begin(const Worker& worker) override {
+  Sums begin(const Worker& worker) override {
     if (fresh_) find_conductances(worker);
     M_.prepare(worker, queue_, A_);
     each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
@@ -60,6 +60,7 @@ class PaperSteps final : public Steps<T, K> {
       part(energy, band) = unpack<K>(sum);
       M_.lift(band, r_.data());
     });
+    return {};
   }
 
   Sums precondition(const Worker& worker) override {

@@ -43,12 +43,15 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
   // Steps too small to change a T are noise.
   const double tolerance =
       std::max(options.tolerance, 0.05 * static_cast<double>(std::numeric_limits<T>::epsilon()));
-  steps.begin(worker);
+  const auto rms = [&](double square, std::size_t k) {
+    return std::sqrt(square / static_cast<double>(pixels)) / scale[k];
+  };
+  Sums way = steps.begin(worker);
+  for (std::size_t k = 0; k < K; ++k) way[k] = rms(way[k], k);
   Sums norm = steps.precondition(worker), beta{};
   std::array<bool, K> finished{};
   std::array<ErrorEstimate, K> error;
   error.fill(ErrorEstimate(steps.steady()));
-  Sums way{};
   for (int step = 1; step <= options.most_steps; ++step) {
     const auto [bend, moved] = steps.turn(worker, beta);
     Sums alpha{};
@@ -56,9 +59,9 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
     bool all = true;
     for (std::size_t k = 0; k < K; ++k) {
       if (!finished[k] && bend[k] > 0) alpha[k] = norm[k] / bend[k];
-      const double rms = std::sqrt(moved[k] / static_cast<double>(pixels)) * alpha[k];
-      error[k].add(rms / scale[k]);
-      way[k] += rms / scale[k];
+      const double length = alpha[k] * rms(moved[k], k);
+      error[k].add(length);
+      way[k] += length;
       const double left = finished[k] ? 0 : error[k].value();
       finished[k] = finished[k] || (step >= options.least_steps &&
                                     left <= std::max(tolerance, options.of_movement * way[k]));

@@ -38,8 +38,9 @@ class Steps {
   virtual bool steady() const = 0;
   // Before the team starts.
   virtual void set(const Task<T>& task) = 0;
-  // r = b - A x, d = q = 0
-  virtual void begin(const Worker& worker) = 0;
+  // r = b - A x, d = q = 0; may improve x first, and returns the sum of those changes' squares over
+  // the pixels.
+  virtual Sums begin(const Worker& worker) = 0;
   // z = M^-1 r; returns r^T z.
   virtual Sums precondition(const Worker& worker) = 0;
   // d = z + beta d, q = A d

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bilateral
+from benchmarks.machine import Others
 from benchmarks.speed.cases import Map, Problem
-from benchmarks.speed.machine import Others
-from benchmarks.speed.timing import Timing, clock
+from benchmarks.timing import Timing, clock
 
 ERROR = 1e-3
 MOST_STEPS = 1000

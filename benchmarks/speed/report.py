@@ -118,13 +118,13 @@ def _convergence(results: dict[str, Any]) -> str:
         missed += [] if met else [case]
         cells = [case["photo"], f"{case['known']:.1%}", f"{case['smoothness']:g}"]
         for name in ("paper", "default"):
-            cells += [str(case["steps"][name]), _spread(case["seconds"][name])]
-        rows.append([*cells, f"{case['ratio']:.2f}", f"{wanted:.2f}", _cores(case["other_work"])])
+            cells += [str(case["steps"][name]), spread(case["seconds"][name])]
+        rows.append([*cells, f"{case['ratio']:.2f}", f"{wanted:.2f}", cores(case["other_work"])])
     header = ["photograph", "known", "smoothness", "steps", "the paper's", "steps", "default"]
     return (
         "## Time to a true RMS error of 0.1 % of the range, hierarchy included, grid not\n\n"
         + table([*header, "ratio", "wanted", "other work"], rows)
-        + f"\n\nTargets: {_met(not missed)}."
+        + f"\n\nTargets: {met(not missed)}."
     )
 
 

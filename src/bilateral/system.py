@@ -185,42 +185,43 @@ class Solver:
     def __init__(self, grid: BilateralGrid, options: Options) -> None:
         self._grid = grid
         self._options = options
-        self._by_dtype: dict[np.dtype[Any], cpu.Solver] = {}
+        self._made: dict[tuple[np.dtype[Any], str], cpu.Solver] = {}
 
     def solve(self, system: System, x: Array, callback: Callback | None = None) -> cpu.Outcome:
         """Improve the start `x` in place to the solution."""
-        return self._run(system, x, callback, fill=True, least_steps=2, of_movement=0.0)
+        kind = preconditioner(self._grid, system, self._options)
+        return self._run(kind, system, x, callback, fill=True, of_movement=0.0)
 
     def follow(self, system: System, x: Array, of_movement: float) -> cpu.Outcome:
         """Improve in place what solved a system much like this one.
 
         The error left is the tolerance, or `of_movement` of the way that x went.
         """
-        return self._run(system, x, None, fill=False, least_steps=1, of_movement=of_movement)
+        kind = self._options.preconditioner
+        return self._run(kind, system, x, None, fill=False, of_movement=of_movement)
 
     def _run(
         self,
+        kind: str,
         system: System,
         x: Array,
         callback: Callback | None,
         *,
         fill: bool,
-        least_steps: int,
         of_movement: float,
     ) -> cpu.Outcome:
         options = self._options
-        if x.dtype not in self._by_dtype:
-            kind = preconditioner(self._grid, system, options)
-            self._by_dtype = {x.dtype: cpu.solver(self._grid._core, x.dtype, kind)}
+        if (x.dtype, kind) not in self._made:
+            self._made = {(x.dtype, kind): cpu.solver(self._grid._core, x.dtype, kind)}
         return cpu.pcg(
-            self._by_dtype[x.dtype],
+            self._made[x.dtype, kind],
             system.weight,
             system.weighted,
             x,
             system.scale,
             fill=fill,
             smoothness=system.smoothness,
-            least_steps=least_steps,
+            least_steps=2,
             most_steps=min(options.most_steps, np.iinfo(np.int32).max),
             tolerance=options.tolerance,
             of_movement=of_movement,
