@@ -90,9 +90,7 @@ class Matching {
     for (std::size_t k = graph_.entry.first[s]; k < graph_.entry.first[s + 1]; ++k) {
       const Floats weight = weights(k * slice_rows + lane);
       const auto to = load_lanes<Rows>(graph_.entry.to.data() + k * slice_rows + lane);
-      const Rows low = to < own ? to : own, high = to < own ? own : to;
-      Rows hash = (low * 0x9e3779b1u) ^ (high * 0x85ebca6bu);
-      hash = (hash ^ (hash >> 15)) * 0x2c1b3c6du;
+      const Rows hash = (to ^ own) * 0x9e3779b1u;
       const Mask better = allowed(weight, to) & (weight > 0.0f) &
                           ((weight > best) | ((weight == best) & (Mask)(hash >= rank)));
       best = better ? weight : best;

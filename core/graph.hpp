@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -62,6 +63,14 @@ struct Graph {
     entry.to = Buffer<std::uint32_t>(entry.size());
     weight = Buffer<T>(entry.size());
     degree = Buffer<T>(rows);
+  }
+
+  // From the weights of one slice.
+  void sum_degrees(std::size_t slice) {
+    std::array<T, slice_rows> sum{};
+    for (std::size_t k = entry.first[slice]; k < entry.first[slice + 1]; ++k)
+      for (std::size_t i = 0; i < slice_rows; ++i) sum[i] += weight[k * slice_rows + i];
+    std::copy(sum.begin(), sum.end(), degree.data() + slice * slice_rows);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -65,7 +66,8 @@ class GridGraphBuilder {
         team_(team_size(threads, grid.vertices, 8192)),
         parity_(parities(grid, threads)),
         count_(grid.vertices),
-        row_(grid.vertices) {}
+        row_(grid.vertices),
+        next_(grid.vertices) {}
 
   GridGraph<T> build() {
     for (auto& rows : graph_.band_row) rows.assign(grid_.bands() + 1, 0);
@@ -109,68 +111,84 @@ class GridGraphBuilder {
       graph_.band_row[c][band + 1] = static_cast<std::uint32_t>(whole_slices(rows[c]));
   }
 
-  // Rows of a band and colour by their number of neighbours.
+  // Rows of a band and colour, sorted by their number of neighbours within short runs of vertices,
+  // whose vectors are still read almost in order.
   void order(std::size_t band) {
     const Band here(grid_, band);
-    std::array<std::array<std::uint32_t, most + 2>, 2> at{};
-    for (std::size_t v = here.first; v < here.last; ++v) ++at[parity_[v]][count_[v] + 1u];
+    auto at = std::array{graph_.band_row[0][band], graph_.band_row[1][band]};
+    for (std::size_t first = here.first; first < here.last; first += run)
+      at = order_run(first, std::min(here.last, first + run), at);
     for (std::size_t c = 0; c < 2; ++c) {
-      at[c][0] = graph_.band_row[c][band];
-      for (std::size_t k = 0; k <= most; ++k) at[c][k + 1] += at[c][k];
-    }
-    const auto ends = std::array{at[0][most + 1], at[1][most + 1]};
-    for (std::size_t v = here.first; v < here.last; ++v) {
-      const std::uint32_t row = at[parity_[v]][count_[v]]++;
-      row_[v] = row;
-      graph_.vertex[row] = static_cast<std::uint32_t>(v);
-    }
-    for (std::size_t c = 0; c < 2; ++c) {
-      const std::size_t first = graph_.band_row[c][band], last = graph_.band_row[c][band + 1];
-      std::fill(graph_.vertex.data() + ends[c], graph_.vertex.data() + last, nowhere);
-      for (std::size_t row = first; row < last; row += slice_rows) {
-        // Counts rise, so that the last row of a slice has the most.
-        const std::size_t longest = std::min<std::size_t>(row + slice_rows, ends[c]) - 1;
-        const std::uint32_t columns = count_[graph_.vertex[longest]];
+      const std::size_t last = graph_.band_row[c][band + 1];
+      std::fill(graph_.vertex.data() + at[c], graph_.vertex.data() + last, nowhere);
+      for (std::size_t row = graph_.band_row[c][band]; row < last; row += slice_rows) {
+        std::uint32_t columns = 0;
+        for (std::size_t i = row; i < std::min<std::size_t>(row + slice_rows, at[c]); ++i)
+          columns = std::max<std::uint32_t>(columns, count_[graph_.vertex[i]]);
         graph_.entry.first[row / slice_rows + 1] = columns;
         graph_.middle[row / slice_rows] = c == 0 ? 0 : columns;
       }
     }
   }
 
-  void fill(std::size_t band) {
+  // Vertices [begin, end), from row start[colour] on; returns the rows after them.
+  std::array<std::uint32_t, 2> order_run(std::size_t begin, std::size_t end,
+                                         std::array<std::uint32_t, 2> start) {
+    std::array<std::uint32_t, 2 * (most + 1)> at{};
+    for (std::size_t v = begin; v < end; ++v) ++at[parity_[v] * (most + 1) + count_[v]];
     for (std::size_t c = 0; c < 2; ++c)
-      for (std::size_t row = graph_.band_row[c][band]; row < graph_.band_row[c][band + 1]; ++row) {
-        const std::size_t s = row / slice_rows;
-        graph_.degree[row] = T{0};
-        for (std::size_t k = graph_.entry.first[s]; k < graph_.entry.first[s + 1]; ++k) {
-          graph_.entry.to[k * slice_rows + row % slice_rows] = static_cast<std::uint32_t>(row);
-          graph_.weight[k * slice_rows + row % slice_rows] = T{0};
-        }
-      }
-    const Band here(grid_, band);
-    std::fill(count_.data() + here.first, count_.data() + here.last, std::uint8_t{0});
-    each_weighted_edge(grid_, band, [&](double factor, std::size_t a, std::size_t b, auto ends) {
-      const T weight = static_cast<T>(factor) * n_[a] * n_[b];
-      if constexpr (ends != Ends::only_b) add(a, b, weight);
-      if constexpr (ends != Ends::only_a) add(b, a, weight);
-    });
+      for (std::size_t k = 0; k <= most; ++k)
+        start[c] += std::exchange(at[c * (most + 1) + k], start[c]);
+    for (std::size_t v = begin; v < end; ++v) {
+      const std::uint32_t row = at[parity_[v] * (most + 1) + count_[v]]++;
+      row_[v] = row;
+      graph_.vertex[row] = static_cast<std::uint32_t>(v);
+    }
+    return start;
   }
 
-  void add(std::size_t from, std::size_t to, T weight) {
-    const std::size_t row = row_[from];
-    const std::size_t column = graph_.entry.first[row / slice_rows] + count_[from]++;
-    graph_.entry.to[column * slice_rows + row % slice_rows] = row_[to];
-    graph_.weight[column * slice_rows + row % slice_rows] = weight;
-    graph_.degree[row] += weight;
+  void fill(std::size_t band) {
+    std::uint32_t* to = graph_.entry.to.data();
+    T* weight = graph_.weight.data();
+    for (std::size_t c = 0; c < 2; ++c)
+      for (std::size_t row = graph_.band_row[c][band]; row < graph_.band_row[c][band + 1]; ++row) {
+        const std::size_t s = row / slice_rows, lane = row % slice_rows;
+        const std::size_t v = graph_.vertex[row];
+        const std::uint32_t begin = graph_.entry.first[s] * slice_rows;
+        const std::uint32_t count = v == nowhere ? 0 : count_[v];
+        for (std::size_t e = begin + count * slice_rows; e < graph_.entry.first[s + 1] * slice_rows;
+             e += slice_rows) {
+          to[e + lane] = static_cast<std::uint32_t>(row);
+          weight[e + lane] = T{0};
+        }
+        if (v != nowhere) next_[v] = begin + static_cast<std::uint32_t>(lane);
+      }
+    each_weighted_edge(grid_, band, [&](double factor, std::size_t a, std::size_t b, auto ends) {
+      const T w = static_cast<T>(factor) * n_[a] * n_[b];
+      const auto add = [&](std::size_t from, std::size_t other) {
+        const std::uint32_t e = next_[from];
+        next_[from] = e + slice_rows;
+        to[e] = row_[other];
+        weight[e] = w;
+      };
+      if constexpr (ends != Ends::only_b) add(a, b);
+      if constexpr (ends != Ends::only_a) add(b, a);
+    });
+    for (std::size_t c = 0; c < 2; ++c)
+      for (std::size_t s = graph_.band_row[c][band] / slice_rows;
+           s < graph_.band_row[c][band + 1] / slice_rows; ++s)
+        graph_.sum_degrees(s);
   }
 
   static constexpr std::size_t most = 2 * (2 + max_channels);  // neighbours
+  static constexpr std::size_t run = 256;                      // vertices
 
   const Grid& grid_;
   const T* n_;
   int team_;
   Buffer<std::uint8_t> parity_, count_;
-  Buffer<std::uint32_t> row_;  // of each vertex
+  Buffer<std::uint32_t> row_;   // of each vertex
+  Buffer<std::uint32_t> next_;  // of each vertex: where its next entry goes
   GridGraph<T> graph_;
 };
 
