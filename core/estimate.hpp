@@ -23,7 +23,7 @@ class ErrorEstimate {
     const std::size_t n = steps_.size();
     const double last =
         *std::max_element(steps_.end() - std::ptrdiff_t(std::min(n, last_)), steps_.end());
-    if (n < 2) return 1.5 * last;
+    if (n < 2) return least_ * last;
     const std::size_t window = std::clamp<std::size_t>(n / 3, 1, 256);
     const double now = square_sum(n - window, n), before = square_sum(n - 2 * window, n - window);
     double rho = before > 0 ? std::pow(now / before, 0.5 / static_cast<double>(window)) : 0;

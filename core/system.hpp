@@ -3,17 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
-#include <numeric>
 #include <tuple>
 #include <vector>
 
-#include "bistochastize.hpp"
 #include "channels.hpp"
+#include "components.hpp"
 #include "grid.hpp"
 #include "hierarchy.hpp"
 #include "multigrid_steps.hpp"
@@ -22,38 +19,6 @@
 #include "vectors.hpp"
 
 namespace bilateral {
-
-// Connected components of the grid, as the smallest vertex of each vertex's component.
-inline std::vector<std::uint32_t> components(const Grid& grid) {
-  std::vector<std::uint32_t> root(grid.vertices);
-  std::iota(root.begin(), root.end(), 0u);
-  auto find = [&](std::uint32_t v) {
-    while (root[v] != v) v = root[v] = root[root[v]];
-    return v;
-  };
-  for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
-    if ((kind == range_edges ? grid.range : grid.space) == 0) continue;
-    for (std::size_t band = 0; band < grid.bands(); ++band)
-      each_edge(grid, band, kind, [&](std::size_t, std::size_t a, std::size_t b, auto ends) {
-        if constexpr (ends != Ends::only_b) {
-          const std::uint32_t one = find(static_cast<std::uint32_t>(a));
-          const std::uint32_t two = find(static_cast<std::uint32_t>(b));
-          root[std::max(one, two)] = std::min(one, two);
-        }
-      });
-  }
-  for (std::uint32_t v = 0; v < grid.vertices; ++v) root[v] = find(v);
-  return root;
-}
-
-// Per vertex, whether its component holds data.
-template <class T>
-std::vector<std::uint8_t> with_data(const std::vector<std::uint32_t>& root, const T* weight) {
-  std::vector<std::uint8_t> any(root.size(), 0), out(root.size());
-  for (std::size_t v = 0; v < root.size(); ++v) any[root[v]] |= weight[v] > T{0};
-  for (std::size_t v = 0; v < root.size(); ++v) out[v] = any[root[v]];
-  return out;
-}
 
 // The paper's starts. Flat: each vertex's own mean, where it has data.
 template <class T>
@@ -66,52 +31,7 @@ void flat_start(const Grid& grid, const T* weight, const T* weighted, std::size_
         x[v * channels + k] = weighted[v * channels + k] / weight[v];
 }
 
-namespace detail {
-
-// Shifts each component by a constant so that its residuals sum to 0: since L 1 = 0, that sum is
-// sum c (t - x) exactly, and the shift removes the one error that large smoothness makes invisible
-// to conjugate gradients. Returns the largest channel's shift (RMS over the image, relative to
-// scale), or 0 if rounding makes it.
-template <std::size_t K, class T>
-double shift_components(const Grid& grid, const std::vector<std::uint32_t>& root, const T* weight,
-                        const T* b, const std::array<double, K>& scale, T* x) {
-  struct Sum {
-    double weight = 0, mass = 0;
-    std::array<double, K> residual{};
-  };
-  std::vector<Sum> sums(root.size());
-  for (std::size_t v = 0; v < root.size(); ++v) {
-    Sum& sum = sums[root[v]];
-    sum.weight += static_cast<double>(weight[v]);
-    sum.mass += static_cast<double>(grid.mass[v]);
-    for (std::size_t k = 0; k < K; ++k)
-      sum.residual[k] += static_cast<double>(b[v * K + k]) -
-                         static_cast<double>(weight[v]) * static_cast<double>(x[v * K + k]);
-  }
-  std::array<double, K> moved{};
-  for (Sum& sum : sums)
-    for (std::size_t k = 0; k < K; ++k) {
-      const double shift = sum.weight > 0 ? sum.residual[k] / sum.weight : 0;
-      sum.residual[k] = shift;
-      moved[k] += sum.mass * shift * shift;
-    }
-  std::array<double, K> size{};
-  for (std::size_t v = 0; v < root.size(); ++v)
-    for (std::size_t k = 0; k < K; ++k) {
-      const double value = static_cast<double>(x[v * K + k]) + sums[root[v]].residual[k];
-      x[v * K + k] = static_cast<T>(value);
-      size[k] = std::max(size[k], std::abs(value));
-    }
-  constexpr auto epsilon = static_cast<double>(std::numeric_limits<T>::epsilon());
-  double largest = 0;
-  for (std::size_t k = 0; k < K; ++k) {
-    const double rms = std::sqrt(moved[k] / static_cast<double>(grid.pixels()));
-    if (rms > 8 * epsilon * (size[k] + scale[k])) largest = std::max(largest, rms / scale[k]);
-  }
-  return largest;
-}
-
-}  // namespace detail
+namespace detail {}  // namespace detail
 
 // Solves systems A y = b on one grid, one after another. What they share is made once: memory,
 // conductances, connected components.
@@ -161,6 +81,11 @@ class SystemSolver {
     return *steps;
   }
 
+  const Components& components() {
+    if (components_.count == 0) components_ = find_components(grid_);
+    return components_;
+  }
+
   // Which vertices may move, and whether the problem is stiff.
   void find_gaps(const T* weighted, std::size_t channels, T* x, bool fill,
                  const PcgOptions& options) {
@@ -171,8 +96,7 @@ class SystemSolver {
              options.smoothness * static_cast<double>(grid_.pixels()) > 100 * total;
     const bool gaps = std::any_of(weight, weight + grid_.vertices, [](T w) { return !(w > T{0}); });
     active_.clear();
-    if ((gaps || stiff_) && root_.empty()) root_ = components(grid_);
-    if (gaps) active_ = with_data(root_, weight);
+    if (gaps) active_ = with_data(components(), weight);
     if (std::find(active_.begin(), active_.end(), 0) == active_.end()) {
       active_.clear();
     } else if (fill) {
@@ -218,8 +142,7 @@ class SystemSolver {
       if (diagonals_ && diagonals_->faint() && options.tolerance >= 0) stiff_ = true;
       done = !stiff_ || !part.converged || part.cancelled;
       if (!done) {
-        if (root_.empty()) root_ = components(grid_);
-        const double shift = detail::shift_components<K>(grid_, root_, weight_, b, scale, x);
+        const double shift = shift_components<K>(grid_, components(), weight_, b, scale, x);
         all.moved += shift;
         done = shift <= std::max(options.tolerance, options.of_movement * all.moved);
       }
@@ -249,8 +172,8 @@ class SystemSolver {
   std::unique_ptr<Diagonals<T>> diagonals_;
   int threads_;
   const T* weight_ = nullptr;
-  bool stiff_ = false;               // so that constants must be looked after, see shift_components
-  std::vector<std::uint32_t> root_;  // components, once they matter
+  bool stiff_ = false;     // so that constants must be looked after, see shift_components
+  Components components_;  // once they matter
   std::vector<std::uint8_t> active_;  // empty: everywhere
   std::tuple<AnySteps<1>, AnySteps<4>, AnySteps<8>> steps_;
 };

@@ -11,9 +11,10 @@ from bilateral.ops import cpu
 
 Array = NDArray[Any]
 
-_MOST_LEFT = 0.1
-"""A round's solve may stop with this part of its way left, or a hundred tolerances of it: the next
-round, whose weights will be others, goes on from there."""
+_MOST_LEFT = 0.5
+"""A round's solve may stop with this part of its way left, or 500 tolerances of it: the next round,
+whose weights will be others, goes on from there. With multigrid that is one step. More bring no
+lower objective after as many rounds, since the rounds themselves converge slowly."""
 
 
 class Rounds(NamedTuple):
@@ -65,7 +66,7 @@ def solve(
     solver = system.Solver(grid, options)
     outcome = solver.solve(problem, y)
     movements = [outcome.moved]
-    of_movement = min(_MOST_LEFT, 100 * max(options.tolerance, 0.0))
+    of_movement = min(_MOST_LEFT, 500 * max(options.tolerance, 0.0))
     kernel = _kernel(loss)
     samples: cpu.Samples | None = None
     while not (callback is not None and callback(len(movements), movements[-1])):

@@ -190,7 +190,7 @@ class Solver:
     def solve(self, system: System, x: Array, callback: Callback | None = None) -> cpu.Outcome:
         """Improve the start `x` in place to the solution."""
         kind = preconditioner(self._grid, system, self._options)
-        return self._run(kind, system, x, callback, fill=True, of_movement=0.0)
+        return self._run(kind, system, x, callback, fill=True, least_steps=2, of_movement=0.0)
 
     def follow(self, system: System, x: Array, of_movement: float) -> cpu.Outcome:
         """Improve in place what solved a system much like this one.
@@ -198,7 +198,7 @@ class Solver:
         The error left is the tolerance, or `of_movement` of the way that x went.
         """
         kind = self._options.preconditioner
-        return self._run(kind, system, x, None, fill=False, of_movement=of_movement)
+        return self._run(kind, system, x, None, fill=False, least_steps=1, of_movement=of_movement)
 
     def _run(
         self,
@@ -208,6 +208,7 @@ class Solver:
         callback: Callback | None,
         *,
         fill: bool,
+        least_steps: int,
         of_movement: float,
     ) -> cpu.Outcome:
         options = self._options
@@ -221,7 +222,7 @@ class Solver:
             system.scale,
             fill=fill,
             smoothness=system.smoothness,
-            least_steps=2,
+            least_steps=least_steps,
             most_steps=min(options.most_steps, np.iinfo(np.int32).max),
             tolerance=options.tolerance,
             of_movement=of_movement,
