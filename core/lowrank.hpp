@@ -59,7 +59,7 @@ template <class T>
 constexpr std::size_t padded(std::size_t channels) {
   return (channels + channel_lanes<T> - 1) / channel_lanes<T> * channel_lanes<T>;
 }
-inline constexpr std::size_t at_a_time = 4;
+inline constexpr std::size_t at_a_time = 8;
 
 // Adds d d^T with d = (b - weight mean) / sqrt(weight) of some vertices to `sums`, rows of
 // padded(channels) of which those up to the row's own column count. `d` and `part` are scratch.
@@ -82,13 +82,15 @@ BILATERAL_INLINE void add_products_body(const T* __restrict weight, const T* __r
         for (std::size_t k = 0; k < channels; ++k)
           d[n * stride + k] = (from[k] - w * mean[k]) * scale;
       }
-      for (std::size_t i = 0; i < channels; ++i)
-        for (std::size_t j = 0; j <= i; j += channel_lanes<T>) {
+      for (std::size_t j = 0; j < channels; j += channel_lanes<T>) {
+        V column[at_a_time];
+        for (std::size_t n = 0; n < at_a_time; ++n) column[n] = load_lanes<V>(d + n * stride + j);
+        for (std::size_t i = j; i < channels; ++i) {
           auto sum = load_lanes<V>(part + i * stride + j);
-          for (std::size_t n = 0; n < at_a_time; ++n)
-            sum += d[n * stride + i] * load_lanes<V>(d + n * stride + j);
+          for (std::size_t n = 0; n < at_a_time; ++n) sum += d[n * stride + i] * column[n];
           store_lanes(part + i * stride + j, sum);
         }
+      }
     }
     for (std::size_t i = 0; i < channels * stride; ++i) sums[i] += static_cast<double>(part[i]);
   }
