@@ -26,8 +26,6 @@ Array = NDArray[Any]
 
 # Fine in space for thin bars and spokes, coarse in colour so that textured surfaces stay whole.
 SIGMAS: dict[str, Any] = {"sigma_xy": 4, "sigma_luma": 16, "sigma_chroma": 12}
-# Wide gaps and few samples take more steps than the usual 100.
-PATIENCE: dict[str, Any] = {"max_iterations": 3000}
 ERROR_SHOWN = 10.0
 
 
@@ -143,7 +141,7 @@ def repair(
 ) -> tuple[Array, bilateral.SolveInfo]:
     """Solve; where values are wrong, robustly, and then as the paper's authors clean up."""
     grid = bilateral.BilateralGrid(problem.reference, **SIGMAS)
-    solver = bilateral.BilateralSolver(grid, problem.smoothness, **PATIENCE)
+    solver = bilateral.BilateralSolver(grid, problem.smoothness)
     if problem.loss is None:
         return solver.solve(problem.target, callback=callback, return_info=True)
     x, info = solver.solve_robust(
