@@ -1,79 +1,38 @@
 """The one command: ``python -m benchmarks.filters [--data DIR]``, from the repository's root."""
 
 import argparse
-import datetime
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, photos
+from benchmarks import command, machine, photos
 from benchmarks.filters import median, quality, report, speed
 from benchmarks.photos import Photo
-from benchmarks.tables import as_json
 from benchmarks.worker import probe
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.filters",
-        description="The domain transform and the median against authors, paper and peers.",
-    )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="a folder with domain_transform/, depth_superres/ and hires/; what lacks is left out",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        default=Path("benchmark-results"),
-        help="where to write filters.json and filters.md (%(default)s)",
-    )
-    parser.add_argument(
-        "--repeats", type=int, metavar="N", default=15, help="after one warm-up (%(default)s)"
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="one repeat of one photograph's middle megapixel"
-    )
-    parser.add_argument(
-        "--opencv-python",
-        metavar="PYTHON",
-        default="/usr/bin/python3",
-        help="a Python whose cv2 has ximgproc's dtFilter (%(default)s)",
-    )
-    options = parser.parse_args()
-    if options.repeats < 1:
-        parser.error(f"--repeats: expected at least 1, got {options.repeats}.")
-    if options.quick:
-        options.repeats = 1
-    return options
-
-
 def main() -> None:
-    options = arguments()
-    results = measure(options)
-    text = report.as_text(results)
-    options.output.mkdir(parents=True, exist_ok=True)
-    (options.output / "filters.json").write_text(as_json(results))
-    (options.output / "filters.md").write_text(text)
-    print(text)
-    print(f"Written: {options.output / 'filters.json'}, {options.output / 'filters.md'}")
+    options = command.options(
+        "filters",
+        "The domain transform and the median against authors, paper and peers.",
+        data="a folder with domain_transform/, depth_superres/ and hires/; what lacks is left out",
+        quick="one repeat of one photograph's middle megapixel",
+        repeats=15,
+        opencv="ximgproc's dtFilter",
+    )
+    command.write("filters", measure(options), report.as_text, options.output)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    load = os.getloadavg()[0]  # others' work on the machine, before ours adds to it
+    circumstances = command.circumstances()
     counts = (1, 2) if machine.cores() >= 2 else (1,)
     python = options.opencv_python
     opencv = probe(python, speed.OPENCV)
     data = options.data or Path("no-data")
     return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": {"cpu": machine.cpu_model(), "cores": machine.cores(), "load_before": load},
-        "versions": machine.versions() | (opencv or {}),
+        **circumstances,
+        "versions": circumstances["versions"] | (opencv or {}),
         "settings": {
             "repeats": options.repeats,
             "quick": options.quick,

@@ -1,14 +1,11 @@
 """The one command: ``python -m benchmarks.speed [--data DIR]``, from the repository's root."""
 
 import argparse
-import datetime
-import os
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, photos
+from benchmarks import command, machine, photos
 from benchmarks.speed import peers, report
 from benchmarks.speed.cases import NOISE, SIGMAS, SMOOTHNESS, STEPS, Problem, problem
 from benchmarks.speed.compare import compare, compare_with_oracle, summary
@@ -16,60 +13,25 @@ from benchmarks.speed.convergence import convergence
 from benchmarks.speed.growth import growth
 from benchmarks.speed.memory import peak_memory
 from benchmarks.speed.startup import import_time
-from benchmarks.tables import as_json
 
 ORACLE_SIDE = 256
 IMPORTS = 10
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed",
-        description="Time the bilateral solver in turns with OpenCV's, and the tests' oracle.",
-    )
-    parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="photographs, *.jpg or *.png (scikit-image's own)"
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        default=Path("benchmark-results"),
-        help="where to write speed.json and speed.md (%(default)s)",
-    )
-    parser.add_argument(
-        "--repeats", type=int, metavar="N", default=7, help="after one warm-up (%(default)s)"
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="one repeat of one photograph's middle megapixel"
-    )
-    parser.add_argument(
-        "--opencv-python",
-        metavar="PYTHON",
-        default="/usr/bin/python3",
-        help="a Python whose cv2 has ximgproc's FastBilateralSolver (%(default)s)",
-    )
-    options = parser.parse_args()
-    if options.repeats < 1:
-        parser.error(f"--repeats: expected at least 1, got {options.repeats}.")
-    if options.quick:
-        options.repeats = 1
-    return options
-
-
 def main() -> None:
-    options = arguments()
-    results = measure(options)
-    text = report.as_text(results)
-    options.output.mkdir(parents=True, exist_ok=True)
-    (options.output / "speed.json").write_text(as_json(results))
-    (options.output / "speed.md").write_text(text)
-    print(text)
-    print(f"Written: {options.output / 'speed.json'}, {options.output / 'speed.md'}")
+    options = command.options(
+        "speed",
+        "Time the bilateral solver in turns with OpenCV's, and the tests' oracle.",
+        data="photographs, *.jpg or *.png (scikit-image's own)",
+        quick="one repeat of one photograph's middle megapixel",
+        repeats=7,
+        opencv="ximgproc's FastBilateralSolver",
+    )
+    command.write("speed", measure(options), report.as_text, options.output)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    load = os.getloadavg()[0]  # others' work on the machine, before ours adds to it
+    circumstances = command.circumstances()
     thread_counts = (1, 2) if machine.cores() >= 2 else (1,)
     opencv = peers.opencv_versions(options.opencv_python)
     skipped = None if opencv else peers.skipped(options.opencv_python)
@@ -84,9 +46,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "threads": thread_counts,
     }
     return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": {"cpu": machine.cpu_model(), "cores": machine.cores(), "load_before": load},
-        "versions": machine.versions() | (opencv or {}),
+        **circumstances,
+        "versions": circumstances["versions"] | (opencv or {}),
         "settings": settings,
         "targets": report.TARGETS,
         "opencv_skipped": skipped,

@@ -1,13 +1,11 @@
 """The one command: ``python -m benchmarks.supplement [--data DIR]``, from the repository's root."""
 
 import argparse
-import datetime
-from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import command
 from benchmarks.supplement import lowrank, robust
-from benchmarks.tables import as_json, cores, ms, spread, table
+from benchmarks.tables import cores, ms, spread, table
 from benchmarks.timing import geometric_mean
 
 TARGETS = {
@@ -17,57 +15,25 @@ TARGETS = {
 }
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.supplement",
-        description="Time robust rounds and low-rank solves against plain ones, and check both.",
-    )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="Middlebury scenes and class scores, anywhere below; a made scene without it",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        default=Path("benchmark-results"),
-        help="where to write supplement.json and supplement.md (%(default)s)",
-    )
-    parser.add_argument(
-        "--repeats", type=int, metavar="N", default=7, help="after one warm-up (%(default)s)"
-    )
-    parser.add_argument("--quick", action="store_true", help="one repeat of a small made scene")
-    options = parser.parse_args()
-    if options.repeats < 1:
-        parser.error(f"--repeats: expected at least 1, got {options.repeats}.")
-    if options.data is not None and not options.data.is_dir():
-        parser.error(f"--data: expected a folder, got {options.data}.")
-    return options
-
-
 def main() -> None:
-    options = arguments()
-    results = measure(options)
-    text = as_text(results)
-    options.output.mkdir(parents=True, exist_ok=True)
-    (options.output / "supplement.json").write_text(as_json(results))
-    (options.output / "supplement.md").write_text(text)
-    print(text)
-    print(f"Written: {options.output / 'supplement.json'}, {options.output / 'supplement.md'}")
+    options = command.options(
+        "supplement",
+        "Time robust rounds and low-rank solves against plain ones, and check both.",
+        data="Middlebury scenes and class scores, anywhere below; a made scene without it",
+        quick="one repeat of a small made scene",
+        repeats=7,
+    )
+    command.write("supplement", measure(options), as_text, options.output)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     data = None if options.quick else options.data
-    repeats, pixels = (1, 40_000) if options.quick else (options.repeats, 1_000_000)
+    repeats, pixels = options.repeats, 40_000 if options.quick else 1_000_000
     scenes = list(robust.read_scenes(data)) if data else []
     images = list(lowrank.read_images(data)) if data else []
     scenes = scenes or [robust.made_scene(*((160, 240) if options.quick else (500, 741)))]
     return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": {"cpu": machine.cpu_model(), "cores": machine.cores()},
-        "versions": machine.versions(),
+        **command.circumstances(),
         "targets": TARGETS,
         "cost": [
             robust.cost(robust.resized(scene, pixels), *setting, repeats)

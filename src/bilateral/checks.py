@@ -273,28 +273,36 @@ def confidence(
     """
     if value is None:
         return None
-    values = _array("confidence", value)
-    if values.shape != shape and values.shape != (*shape, 1):
-        raise ValueError(
-            f"confidence: expected one number per pixel, shape {shape}, got {values.shape}. "
-            f"All channels of a target share it."
-        )
+    values = _one_per_pixel("confidence", value, shape, "a target")
     if dtype == np.float32 and values.dtype.kind == "f" and values.dtype.itemsize > 4:
         largest = values.max()
         if largest > _FLOAT32_LARGE or 0 < largest < 1 / _FLOAT32_LARGE:
             dtype = np.dtype(np.float64)
-    return np.ascontiguousarray(values, dtype=dtype).reshape(shape)
+    return np.ascontiguousarray(values, dtype=dtype)
+
+
+def _one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, int], of: str) -> Array:
+    values = _array(name, value)
+    if values.shape != shape and values.shape != (*shape, 1):
+        raise ValueError(
+            f"{name}: expected one number per pixel, shape {shape}, got {values.shape}. "
+            f"All channels of {of} share it."
+        )
+    return values.reshape(shape)
+
+
+def _wrong_weight(name: str, values: Array, row: int, column: int) -> ValueError:
+    return ValueError(
+        f"{name}: expected finite numbers, 0 or above, got {values[row, column]} at row {row}, "
+        f"column {column}. Set it to 0 where there is no data."
+    )
 
 
 def confidence_value(values: Array | None, invalid: int | None) -> None:
     """Raise if the sum over pixels found a confidence that is negative or not finite."""
     if invalid is None or values is None:
         return
-    row, column = divmod(invalid, values.shape[1])
-    raise ValueError(
-        f"confidence: expected finite numbers, 0 or above, got {values[row, column]} at row {row}, "
-        f"column {column}. Set it to 0 where there is no data."
-    )
+    raise _wrong_weight("confidence", values, *divmod(invalid, values.shape[1]))
 
 
 def some_data(problem: T | None) -> T:
@@ -311,20 +319,10 @@ def weights(value: ArrayLike | None, shape: tuple[int, int], dtype: np.dtype[Any
     """A weight per pixel, divided by the largest, or None for 1 everywhere."""
     if value is None:
         return None
-    given = _array("weights", value)
-    if given.shape != shape and given.shape != (*shape, 1):
-        raise ValueError(
-            f"weights: expected one number per pixel, shape {shape}, got {given.shape}. "
-            f"All channels of an image share it."
-        )
-    given = given.reshape(shape).astype(np.float64, copy=False)
+    given = _one_per_pixel("weights", value, shape, "an image").astype(np.float64, copy=False)
     bad = ~((given >= 0) & np.isfinite(given))
     if bad.any():
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"weights: expected finite numbers, 0 or above, got {given[row, column]} at row {row}, "
-            f"column {column}. Set it to 0 where there is no data."
-        )
+        raise _wrong_weight("weights", given, *np.argwhere(bad)[0].tolist())
     largest = given.max()
     if largest == 0:
         raise ValueError("weights: expected a number above 0 somewhere, got 0 everywhere.")
