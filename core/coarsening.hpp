@@ -30,16 +30,16 @@ template <class T>
 std::vector<std::uint32_t> greedy_colours(const Neighbours<T>& neighbours, std::size_t count) {
   std::vector<std::uint32_t> colour(count, nowhere), taken;
   for (std::size_t I = 0; I < count; ++I) {
-    const std::uint32_t* to = neighbours.to(I);
+    const Link<T>* link = neighbours.of(I);
     std::uint64_t used = 0;
     for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) {
-      const std::uint32_t c = colour[to[e]];
+      const std::uint32_t c = colour[link[e].to];
       used |= std::uint64_t{c < 64} << (c & 63);
     }
     auto mine = static_cast<std::uint32_t>(std::countr_one(used));
     if (mine == 64) {
       taken.clear();
-      for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) taken.push_back(colour[to[e]]);
+      for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) taken.push_back(colour[link[e].to]);
       while (std::find(taken.begin(), taken.end(), mine) != taken.end()) ++mine;
     }
     colour[I] = mine;
@@ -118,10 +118,10 @@ class Coarsening {
     const std::size_t count = aggregates_.count;
     each_coarse_run(count, threads_, [&](std::size_t, std::size_t begin, std::size_t end, auto) {
       for (std::size_t I = begin; I < end; ++I) {
-        const std::uint32_t* to = neighbours_.to(I);
+        const Link<T>* link = neighbours_.of(I);
         std::uint32_t earlier = 0;
         for (std::uint32_t e = 0; e < neighbours_.count[I]; ++e)
-          earlier += colour_[to[e]] < colour_[I];
+          earlier += colour_[link[e].to] < colour_[I];
         earlier_[I] = earlier;
       }
     });
@@ -184,11 +184,11 @@ class Coarsening {
       };
       T degree{0};
       if (const std::uint32_t I = of_row_[i]; I != nowhere) {
-        const std::uint32_t* to = neighbours_.to(I);
-        const T* weight = neighbours_.weight(I);
+        const Link<T>* link = neighbours_.of(I);
         for (std::uint32_t e = 0; e < neighbours_.count[I]; ++e) {
-          put(colour_[to[e]] < colour_[I] ? early++ : late++, row_[to[e]], weight[e]);
-          degree += weight[e];
+          const auto [to, weight] = link[e];
+          put(colour_[to] < colour_[I] ? early++ : late++, row_[to], weight);
+          degree += weight;
         }
       }
       graph_.degree[i] = degree;

@@ -47,6 +47,9 @@ struct Graph {
   Buffer<T> weight;              // of each entry
   Buffer<T> degree;              // of each row: sum of its weights
 
+  // After the last column, for those who read a fixed number per row: towards row 0.
+  static constexpr std::size_t spare_columns = 6;
+
   std::size_t colours() const { return colour.size() - 1; }
   std::size_t slices() const { return rows / slice_rows; }
 
@@ -60,8 +63,11 @@ struct Graph {
       if (total * slice_rows >= nowhere) throw std::length_error("the grid has too many edges");
       entry.first[s + 1] = static_cast<std::uint32_t>(total);
     }
-    entry.to = Buffer<std::uint32_t>(entry.size());
-    weight = Buffer<T>(entry.size());
+    const std::size_t spare = spare_columns * slice_rows;
+    entry.to = Buffer<std::uint32_t>(entry.size() + spare);
+    weight = Buffer<T>(entry.size() + spare);
+    std::fill_n(entry.to.data() + entry.size(), spare, 0u);
+    std::fill_n(weight.data() + entry.size(), spare, T{0});
     degree = Buffer<T>(rows);
   }
 
