@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
+#include "crew.hpp"
 #include "graph.hpp"
 #include "lanes.hpp"
-#include "threads.hpp"
 
 namespace bilateral {
 
@@ -25,9 +25,9 @@ namespace detail {
 template <class T>
 class Matching {
  public:
-  Matching(const Graph<T>& graph, int threads)
+  Matching(const Graph<T>& graph, Crew& crew)
       : graph_(graph),
-        threads_(threads),
+        crew_(crew),
         least_(graph.rows),
         nearest_(graph.rows),
         pick_(graph.rows),
@@ -53,7 +53,7 @@ class Matching {
 
   template <class F>
   void each_slice(F&& f) {
-    bilateral::each_slice(graph_.slices(), threads_, f);
+    bilateral::each_slice(graph_.slices(), crew_, f);
   }
 
   template <class F>
@@ -155,9 +155,8 @@ class Matching {
     out.of = Buffer<std::uint32_t>(rows);
     std::vector<std::uint32_t> start(runs + 1, 0);
     const auto each_run = [&](auto&& f) {
-      parallel_for(team_size(threads_, rows, 4 * run), runs, [&](std::size_t i, std::size_t) {
-        f(i, i * run, std::min(rows, (i + 1) * run));
-      });
+      crew_.each(team_size(crew_.size(), rows, run), runs,
+                 [&](std::size_t i, std::size_t) { f(i, i * run, std::min(rows, (i + 1) * run)); });
     };
     each_run([&](std::size_t i, std::size_t begin, std::size_t end) {
       std::uint32_t roots = 0;
@@ -181,7 +180,7 @@ class Matching {
   }
 
   const Graph<T>& graph_;
-  int threads_;
+  Crew& crew_;
   Buffer<float> least_;
   Buffer<std::uint32_t> nearest_, pick_, mate_;
 };
@@ -189,8 +188,8 @@ class Matching {
 }  // namespace detail
 
 template <class T>
-Aggregates aggregate(const Graph<T>& graph, int threads) {
-  return detail::Matching<T>(graph, threads).aggregates();
+Aggregates aggregate(const Graph<T>& graph, Crew& crew) {
+  return detail::Matching<T>(graph, crew).aggregates();
 }
 
 }  // namespace bilateral

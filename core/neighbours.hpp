@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "aggregation.hpp"
+#include "crew.hpp"
 #include "graph.hpp"
-#include "threads.hpp"
 
 namespace bilateral {
 
@@ -19,11 +19,11 @@ inline constexpr std::size_t coarse_run = 1024;  // aggregates
 
 // f(run, begin, end, rank) for runs of the aggregates.
 template <class F>
-void each_coarse_run(std::size_t count, int threads, F&& f) {
-  parallel_for(team_size(threads, count, 4 * coarse_run), (count + coarse_run - 1) / coarse_run,
-               [&](std::size_t run, std::size_t rank) {
-                 f(run, run * coarse_run, std::min(count, (run + 1) * coarse_run), rank);
-               });
+void each_coarse_run(std::size_t count, Crew& crew, F&& f) {
+  crew.each(team_size(crew.size(), count, 2 * coarse_run), (count + coarse_run - 1) / coarse_run,
+            [&](std::size_t run, std::size_t rank) {
+              f(run, run * coarse_run, std::min(count, (run + 1) * coarse_run), rank);
+            });
 }
 
 // Members of each aggregate, in order of their numbers.
@@ -54,17 +54,15 @@ class Neighbours {
  public:
   Buffer<std::uint32_t> count;  // of each aggregate
 
-  Neighbours(const Graph<T>& fine, const Aggregates& aggregates, const Members& members,
-             int threads)
+  Neighbours(const Graph<T>& fine, const Aggregates& aggregates, const Members& members, Crew& crew)
       : count(aggregates.count),
         run_((aggregates.count + coarse_run - 1) / coarse_run),
         begin_(aggregates.count),
         fine_(fine),
         of_(aggregates.of.data()),
         members_(members) {
-    const int team = team_size(threads, aggregates.count, 4 * coarse_run);
-    std::vector<Scratch> scratch(static_cast<std::size_t>(team));
-    each_coarse_run(aggregates.count, threads,
+    std::vector<Scratch> scratch(static_cast<std::size_t>(crew.size()));
+    each_coarse_run(aggregates.count, crew,
                     [&](std::size_t r, std::size_t from, std::size_t to, std::size_t rank) {
                       Scratch& mine = scratch[rank];
                       if (mine.place.empty()) mine.place.resize(aggregates.count, nowhere);
@@ -85,21 +83,21 @@ class Neighbours {
     std::uint32_t base = 0;
   };
 
-  // What the members of aggregates [from, to) have, several links to the same aggregate and those
-  // within included. Rows rarely have more than `usual` columns; a loop that ends anywhere below
-  // would be mispredicted for most rows.
+  // What leads out of aggregates [from, to), perhaps several links to the same aggregate. Rows
+  // rarely have more than `usual` columns; a loop that ends anywhere below would be mispredicted
+  // for most rows.
   void collect(std::size_t from, std::size_t to, Scratch& scratch) {
     constexpr std::size_t usual = Graph<T>::spare_columns;
     const std::uint32_t *first = fine_.entry.first.data(), *of = of_;
     const std::uint32_t begin = members_.first[from], end = members_.first[to];
-    std::size_t most = usual;
+    std::size_t most = 1;
     for (std::uint32_t m = begin; m < end; ++m) {
       const std::size_t s = members_.row[m] / slice_rows;
       most += first[s + 1] - first[s];
     }
     if (scratch.links.size() < most) {
       scratch.links.resize(most);
-      scratch.merged.resize(most + coarse_run);
+      scratch.merged.resize(most);
     }
     Link<T>* out = scratch.links.data();
     for (std::uint32_t m = begin; m < end; ++m) {
@@ -109,14 +107,14 @@ class Neighbours {
       const std::uint32_t* at = fine_.entry.to.data() + entry;
       const T* weights = fine_.weight.data() + entry;
       const std::uint32_t own = of[row];
-      const auto link = [=](std::size_t k) __attribute__((always_inline)) {
+      const auto add = [&](std::size_t k) __attribute__((always_inline)) {
         const T weight = weights[k * slice_rows];
         const std::uint32_t there = of[at[k * slice_rows]];
-        return Link<T>{weight > T{0} ? there : own, weight};
+        *out = {there, weight};
+        out += (k < columns) & (there != own) & (weight > T{0});
       };
-      for (std::size_t k = 0; k < usual; ++k) out[k] = link(k);
-      for (std::size_t k = usual; k < columns; ++k) out[k] = link(k);
-      out += columns;
+      for (std::size_t k = 0; k < usual; ++k) add(k);
+      for (std::size_t k = usual; k < columns; ++k) add(k);
       scratch.end[own - from] = static_cast<std::uint32_t>(out - scratch.links.data());
     }
   }
@@ -131,9 +129,7 @@ class Neighbours {
     const std::uint32_t base = scratch.base;
     std::uint32_t end = 0;
     for (std::size_t I = from; I < to; ++I) {
-      const std::uint32_t start = end;  // holds what the aggregate has within itself
-      list[end++] = {static_cast<std::uint32_t>(I), T{0}};
-      place[I] = base + start;
+      const std::uint32_t start = end;
       const Link<T>* last = scratch.links.data() + scratch.end[I - from];
       for (; link < last; ++link) {
         const std::uint32_t at = place[link->to] - base;
@@ -144,8 +140,8 @@ class Neighbours {
         place[link->to] = base + here;
         end += fresh;
       }
-      begin_[I] = start + 1;
-      count[I] = end - start - 1;
+      begin_[I] = start;
+      count[I] = end - start;
     }
     scratch.base += end;
     return end;
