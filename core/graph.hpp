@@ -87,15 +87,21 @@ struct Graph {
   }
 };
 
+// f(begin, end) for parts of the slices [0, slices), in parallel.
+template <class F>
+void each_part_of_slices(std::size_t slices, Crew& crew, F&& f) {
+  constexpr std::size_t run = 256;
+  crew.each(
+      team_size(crew.size(), slices, 2 * run), (slices + run - 1) / run,
+      [&](std::size_t part, std::size_t) { f(part * run, std::min(slices, (part + 1) * run)); });
+}
+
 // f(slice) for slices [0, slices), in parallel.
 template <class F>
 void each_slice(std::size_t slices, Crew& crew, F&& f) {
-  constexpr std::size_t run = 256;
-  crew.each(team_size(crew.size(), slices, 2 * run), (slices + run - 1) / run,
-            [&](std::size_t part, std::size_t) {
-              const std::size_t end = std::min(slices, (part + 1) * run);
-              for (std::size_t s = part * run; s < end; ++s) f(s);
-            });
+  each_part_of_slices(slices, crew, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t s = begin; s < end; ++s) f(s);
+  });
 }
 
 }  // namespace bilateral
