@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
+#include "crew.hpp"
 #include "graph.hpp"
-#include "lanes.hpp"
-#include "threads.hpp"
+#include "matching.hpp"
 
 namespace bilateral {
 
@@ -21,121 +20,36 @@ struct Aggregates {
 
 namespace detail {
 
-// Decided in float32, whatever T.
 template <class T>
 class Matching {
  public:
-  Matching(const Graph<T>& graph, int threads)
+  Matching(const Graph<T>& graph, Crew& crew)
       : graph_(graph),
-        threads_(threads),
+        crew_(crew),
         least_(graph.rows),
         nearest_(graph.rows),
         pick_(graph.rows),
         mate_(graph.rows) {}
 
   Aggregates aggregates() {
-    each_half([&](std::size_t row) { find_nearest(row); });
+    const MatchingRows<T> rows{
+        graph_.entry.first.data(), graph_.entry.to.data(), graph_.weight.data(), least_.data(),
+        nearest_.data(),           pick_.data(),           mate_.data()};
+    each_part([&](std::size_t begin, std::size_t end) { find_nearest(rows, begin, end); });
     for (int round = 0; round < 2; ++round) {
-      each_half([&](std::size_t row) { find_pick(row); });
-      each_half([&](std::size_t row) { match(row); });
+      each_part([&](std::size_t begin, std::size_t end) { find_pick(rows, begin, end); });
+      each_part([&](std::size_t begin, std::size_t end) { match(rows, begin, end); });
     }
-    each_slice([&](std::size_t s) {
-      for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i) pick_[i] = root(i);
+    each_part([&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin * slice_rows; i < end * slice_rows; ++i) pick_[i] = root(i);
     });
     return number();
   }
 
  private:
-  static constexpr std::size_t half = slice_rows / 2;  // a slice is worked on in halves
-  using Floats = Lanes<float, half>;
-  using Rows = Lanes<std::uint32_t, half>;
-  using Mask = Lanes<std::int32_t, half>;
-
   template <class F>
-  void each_slice(F&& f) {
-    bilateral::each_slice(graph_.slices(), threads_, f);
-  }
-
-  template <class F>
-  void each_half(F&& f) {
-    each_slice([&](std::size_t s) {
-      f(s * slice_rows);
-      f(s * slice_rows + half);
-    });
-  }
-
-  static BILATERAL_INLINE Rows own_rows(std::size_t row) {
-    return Rows{0, 1, 2, 3} + static_cast<std::uint32_t>(row);
-  }
-
-  template <class V, class From>
-  static BILATERAL_INLINE V gather(const From* from, Rows at) {
-    return V{from[at[0]], from[at[1]], from[at[2]], from[at[3]]};
-  }
-
-  BILATERAL_INLINE Floats weights(std::size_t entry) const {
-    const T* w = graph_.weight.data() + entry;
-    return Floats{static_cast<float>(w[0]), static_cast<float>(w[1]), static_cast<float>(w[2]),
-                  static_cast<float>(w[3])};
-  }
-
-  // The heaviest entry of each row of half a slice for which `allowed(weight, to)`, or nowhere.
-  // Ties go by a hash of the edge that both ends agree on.
-  template <class Allowed>
-  BILATERAL_INLINE Rows heaviest(std::size_t row, Allowed allowed, Floats& heaviest) const {
-    const Rows own = own_rows(row);
-    const std::size_t s = row / slice_rows, lane = row % slice_rows;
-    Floats best{};
-    Rows rank{}, choice = Rows{} + nowhere;
-    for (std::size_t k = graph_.entry.first[s]; k < graph_.entry.first[s + 1]; ++k) {
-      const Floats weight = weights(k * slice_rows + lane);
-      const auto to = load_lanes<Rows>(graph_.entry.to.data() + k * slice_rows + lane);
-      const Rows hash = (to ^ own) * 0x9e3779b1u;
-      const Mask better = allowed(weight, to) & (weight > 0.0f) &
-                          ((weight > best) | ((weight == best) & (Mask)(hash >= rank)));
-      best = better ? weight : best;
-      rank = (Rows)better ? hash : rank;
-      choice = (Rows)better ? to : choice;
-    }
-    heaviest = best;
-    return choice;
-  }
-
-  // Each row's nearest neighbour, and the least weight of a strong edge.
-  void find_nearest(std::size_t row) {
-    Floats weight;
-    const Rows nearest =
-        heaviest(row, [](Floats, Rows) __attribute__((always_inline)) { return ~Mask{}; }, weight);
-    store_lanes(nearest_.data() + row, nearest);
-    store_lanes(least_.data() + row, 0.5f * weight);
-    store_lanes(mate_.data() + row, Rows{} + nowhere);
-  }
-
-  // The nearest free one along edges that are strong from both ends.
-  void find_pick(std::size_t row) {
-    const float* least = least_.data();
-    const auto mine = load_lanes<Floats>(least + row);
-    Floats weight;
-    const Rows pick = heaviest(
-        row,
-        [=](Floats w, Rows to) __attribute__((always_inline)) {
-          return (w >= mine) & (w >= gather<Floats>(least, to));
-        },
-        weight);
-    store_lanes(pick_.data() + row, pick);
-  }
-
-  // Edges of a row that is no longer free are never strong.
-  void match(std::size_t row) {
-    const Rows own = own_rows(row);
-    const auto pick = load_lanes<Rows>(pick_.data() + row);
-    const Rows there = pick == nowhere ? own : pick;
-    const Mask mutual = (Mask)(gather<Rows>(pick_.data(), there) == own);
-    const auto mate = load_lanes<Rows>(mate_.data() + row);
-    const auto least = load_lanes<Floats>(least_.data() + row);
-    store_lanes(mate_.data() + row, (Rows)mutual ? pick : mate);
-    store_lanes(least_.data() + row,
-                mutual ? Floats{} + std::numeric_limits<float>::infinity() : least);
+  void each_part(F&& f) {
+    each_part_of_slices(graph_.slices(), crew_, f);
   }
 
   // The first row of an aggregate, or nowhere.
@@ -155,9 +69,8 @@ class Matching {
     out.of = Buffer<std::uint32_t>(rows);
     std::vector<std::uint32_t> start(runs + 1, 0);
     const auto each_run = [&](auto&& f) {
-      parallel_for(team_size(threads_, rows, 4 * run), runs, [&](std::size_t i, std::size_t) {
-        f(i, i * run, std::min(rows, (i + 1) * run));
-      });
+      crew_.each(team_size(crew_.size(), rows, run), runs,
+                 [&](std::size_t i, std::size_t) { f(i, i * run, std::min(rows, (i + 1) * run)); });
     };
     each_run([&](std::size_t i, std::size_t begin, std::size_t end) {
       std::uint32_t roots = 0;
@@ -181,7 +94,7 @@ class Matching {
   }
 
   const Graph<T>& graph_;
-  int threads_;
+  Crew& crew_;
   Buffer<float> least_;
   Buffer<std::uint32_t> nearest_, pick_, mate_;
 };
@@ -189,8 +102,8 @@ class Matching {
 }  // namespace detail
 
 template <class T>
-Aggregates aggregate(const Graph<T>& graph, int threads) {
-  return detail::Matching<T>(graph, threads).aggregates();
+Aggregates aggregate(const Graph<T>& graph, Crew& crew) {
+  return detail::Matching<T>(graph, crew).aggregates();
 }
 
 }  // namespace bilateral

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "aggregation.hpp"
+#include "crew.hpp"
 #include "graph.hpp"
 #include "neighbours.hpp"
-#include "threads.hpp"
 
 namespace bilateral {
 
@@ -30,16 +30,16 @@ template <class T>
 std::vector<std::uint32_t> greedy_colours(const Neighbours<T>& neighbours, std::size_t count) {
   std::vector<std::uint32_t> colour(count, nowhere), taken;
   for (std::size_t I = 0; I < count; ++I) {
-    const std::uint32_t* to = neighbours.to(I);
+    const Link<T>* link = neighbours.of(I);
     std::uint64_t used = 0;
     for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) {
-      const std::uint32_t c = colour[to[e]];
+      const std::uint32_t c = colour[link[e].to];
       used |= std::uint64_t{c < 64} << (c & 63);
     }
     auto mine = static_cast<std::uint32_t>(std::countr_one(used));
     if (mine == 64) {
       taken.clear();
-      for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) taken.push_back(colour[to[e]]);
+      for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) taken.push_back(colour[link[e].to]);
       while (std::find(taken.begin(), taken.end(), mine) != taken.end()) ++mine;
     }
     colour[I] = mine;
@@ -47,45 +47,42 @@ std::vector<std::uint32_t> greedy_colours(const Neighbours<T>& neighbours, std::
   return colour;
 }
 
-// Lists of numbers in columns: list(i, f) calls f(number) for row i.
-template <class List>
-Columns in_columns(std::size_t rows, std::uint32_t padding, int threads, List&& list) {
-  Columns columns;
-  const std::size_t slices = rows / slice_rows;
-  columns.first = Buffer<std::uint32_t>(slices + 1);
-  columns.first[0] = 0;
-  each_slice(slices, threads, [&](std::size_t s) {
-    std::uint32_t most = 0;
-    for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i) {
-      std::uint32_t count = 0;
-      list(i, [&](std::uint32_t) { ++count; });
-      most = std::max(most, count);
+// Those of the lists' numbers that are below `last`, which come first in each list.
+inline Columns numbers_below(const Columns& lists, std::uint32_t last, std::uint32_t padding,
+                             Crew& crew) {
+  Columns out;
+  const std::size_t slices = lists.first.size() - 1;
+  out.first = Buffer<std::uint32_t>(slices + 1);
+  out.first[0] = 0;
+  each_slice(slices, crew, [&](std::size_t s) {
+    std::uint32_t columns = 0;
+    for (std::size_t k = lists.first[s]; k < lists.first[s + 1]; ++k) {
+      const std::uint32_t* to = lists.to.data() + k * slice_rows;
+      columns += *std::min_element(to, to + slice_rows) < last;
     }
-    columns.first[s + 1] = most;
+    out.first[s + 1] = columns;
   });
-  for (std::size_t s = 0; s < slices; ++s) columns.first[s + 1] += columns.first[s];
-  columns.to = Buffer<std::uint32_t>(columns.size());
-  each_slice(slices, threads, [&](std::size_t s) {
-    std::uint32_t* to = columns.to.data();
-    std::fill(to + columns.first[s] * slice_rows, to + columns.first[s + 1] * slice_rows, padding);
-    for (std::size_t lane = 0; lane < slice_rows; ++lane) {
-      std::uint32_t column = columns.first[s];
-      list(s * slice_rows + lane,
-           [&](std::uint32_t number) { to[column++ * slice_rows + lane] = number; });
+  out.allocate();
+  each_slice(slices, crew, [&](std::size_t s) {
+    const std::uint32_t* from = lists.to.data() + lists.first[s] * slice_rows;
+    const std::size_t begin = out.first[s] * slice_rows, end = out.first[s + 1] * slice_rows;
+    for (std::size_t e = begin; e < end; ++e) {
+      const std::uint32_t number = from[e - begin];
+      out.to[e] = number < last ? number : padding;
     }
   });
-  return columns;
+  return out;
 }
 
 template <class T>
 class Coarsening {
  public:
-  Coarsening(const Graph<T>& fine, const Aggregates& aggregates, int threads)
+  Coarsening(const Graph<T>& fine, const Aggregates& aggregates, Crew& crew)
       : fine_(fine),
         aggregates_(aggregates),
-        threads_(threads),
+        crew_(crew),
         members_(aggregates),
-        neighbours_(fine, aggregates, members_, threads),
+        neighbours_(fine, aggregates, members_, crew),
         colour_(greedy_colours(neighbours_, aggregates.count)),
         earlier_(aggregates.count),
         row_(aggregates.count) {}
@@ -96,32 +93,22 @@ class Coarsening {
     graph_.entry.first = Buffer<std::uint32_t>(graph_.slices() + 1);
     graph_.entry.first[0] = 0;
     graph_.middle = Buffer<std::uint32_t>(graph_.slices());
-    each_slice(graph_.slices(), threads_, [&](std::size_t s) { measure(s); });
+    each_slice(graph_.slices(), crew_, [&](std::size_t s) { measure(s); });
     graph_.allocate_entries();
-    each_slice(graph_.slices(), threads_, [&](std::size_t s) { fill(s); });
+    each_slice(graph_.slices(), crew_, [&](std::size_t s) { fill(s); });
     return {std::move(graph_), transfer()};
-  }
-
-  // Of each coarse row, its children below `last`.
-  Columns children(std::uint32_t last) const {
-    return in_columns(of_row_.size(), static_cast<std::uint32_t>(fine_.rows), threads_,
-                      [&](std::size_t i, auto&& f) {
-                        if (const std::uint32_t I = of_row_[i]; I != nowhere)
-                          for (std::uint32_t m = members_.first[I]; m < members_.first[I + 1]; ++m)
-                            if (members_.row[m] < last) f(members_.row[m]);
-                      });
   }
 
  private:
   // Rows by colour, and within runs of a colour by their numbers of earlier and later neighbours.
   void order() {
     const std::size_t count = aggregates_.count;
-    each_coarse_run(count, threads_, [&](std::size_t, std::size_t begin, std::size_t end, auto) {
+    each_coarse_run(count, crew_, [&](std::size_t, std::size_t begin, std::size_t end, auto) {
       for (std::size_t I = begin; I < end; ++I) {
-        const std::uint32_t* to = neighbours_.to(I);
+        const Link<T>* link = neighbours_.of(I);
         std::uint32_t earlier = 0;
         for (std::uint32_t e = 0; e < neighbours_.count[I]; ++e)
-          earlier += colour_[to[e]] < colour_[I];
+          earlier += colour_[link[e].to] < colour_[I];
         earlier_[I] = earlier;
       }
     });
@@ -143,8 +130,8 @@ class Coarsening {
     for (std::size_t c = 0; c < size.size(); ++c)
       for (std::size_t i = graph_.colour[c]; i < at[c]; i += coarse_run)
         runs.emplace_back(i, std::min<std::size_t>(at[c], i + coarse_run));
-    parallel_for(team_size(threads_, count, 4 * coarse_run), runs.size(),
-                 [&](std::size_t r, std::size_t) { sort_run(runs[r].first, runs[r].second); });
+    crew_.each(team_size(crew_.size(), count, 2 * coarse_run), runs.size(),
+               [&](std::size_t r, std::size_t) { sort_run(runs[r].first, runs[r].second); });
   }
 
   void sort_run(std::size_t begin, std::size_t end) {
@@ -184,11 +171,14 @@ class Coarsening {
       };
       T degree{0};
       if (const std::uint32_t I = of_row_[i]; I != nowhere) {
-        const std::uint32_t* to = neighbours_.to(I);
-        const T* weight = neighbours_.weight(I);
+        const Link<T>* link = neighbours_.of(I);
         for (std::uint32_t e = 0; e < neighbours_.count[I]; ++e) {
-          put(colour_[to[e]] < colour_[I] ? early++ : late++, row_[to[e]], weight[e]);
-          degree += weight[e];
+          const std::uint32_t to = row_[link[e].to];
+          const std::size_t earlier = to < i;
+          put(late ^ ((early ^ late) & -earlier), to, link[e].weight);
+          early += earlier;
+          late += 1 - earlier;
+          degree += link[e].weight;
         }
       }
       graph_.degree[i] = degree;
@@ -201,18 +191,52 @@ class Coarsening {
     Transfer out;
     const auto none = static_cast<std::uint32_t>(of_row_.size());
     out.parent = Buffer<std::uint32_t>(fine_.rows);
-    each_slice(fine_.slices(), threads_, [&](std::size_t s) {
+    each_slice(fine_.slices(), crew_, [&](std::size_t s) {
       for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i)
         out.parent[i] = aggregates_.of[i] == nowhere ? none : row_[aggregates_.of[i]];
     });
-    out.children = children(static_cast<std::uint32_t>(fine_.rows));
+    out.children = children();
+    return out;
+  }
+
+  // Of each coarse row, in order of their numbers.
+  Columns children() const {
+    Columns out;
+    const std::size_t slices = of_row_.size() / slice_rows;
+    const auto count = [&](std::size_t i) {
+      const std::uint32_t I = of_row_[i];
+      return I == nowhere ? 0 : members_.first[I + 1] - members_.first[I];
+    };
+    out.first = Buffer<std::uint32_t>(slices + 1);
+    out.first[0] = 0;
+    each_slice(slices, crew_, [&](std::size_t s) {
+      std::uint32_t most = 0;
+      for (std::size_t lane = 0; lane < slice_rows; ++lane)
+        most = std::max(most, count(s * slice_rows + lane));
+      out.first[s + 1] = most;
+    });
+    out.allocate();
+    const auto none = static_cast<std::uint32_t>(fine_.rows);
+    each_slice(slices, crew_, [&](std::size_t s) {
+      const std::size_t columns = out.first[s + 1] - out.first[s];
+      for (std::size_t lane = 0; lane < slice_rows; ++lane) {
+        const std::size_t i = s * slice_rows + lane, size = count(i);
+        const std::uint32_t* row =
+            members_.row.data() + (size > 0 ? members_.first[of_row_[i]] : 0);
+        std::uint32_t* to = out.to.data() + out.first[s] * slice_rows + lane;
+        for (std::size_t k = 0; k < columns; ++k) {
+          const std::uint32_t child = row[k < size ? k : 0];
+          to[k * slice_rows] = k < size ? child : none;
+        }
+      }
+    });
     return out;
   }
 
  private:
   const Graph<T>& fine_;
   const Aggregates& aggregates_;
-  int threads_;
+  Crew& crew_;
   Members members_;
   Neighbours<T> neighbours_;
   std::vector<std::uint32_t> colour_;

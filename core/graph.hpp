@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "buffer.hpp"
-#include "threads.hpp"
+#include "crew.hpp"
 
 namespace bilateral {
 
@@ -32,6 +32,12 @@ struct Columns {
   Buffer<std::uint32_t> to;     // eight per column
 
   std::size_t size() const { return std::size_t{first[first.size() - 1]} * slice_rows; }
+
+  // From the number of columns per slice in first[slice + 1].
+  void allocate() {
+    for (std::size_t s = 1; s < first.size(); ++s) first[s] += first[s - 1];
+    to = Buffer<std::uint32_t>(size());
+  }
 };
 
 // Rows lie colour by colour; no two rows of a colour are neighbours. Each colour fills whole
@@ -45,7 +51,10 @@ struct Graph {
   Columns entry;
   Buffer<std::uint32_t> middle;  // of each slice: its first column towards later colours
   Buffer<T> weight;              // of each entry
-  Buffer<T> degree;              // of each row: sum of its weights
+  Buffer<T> degree;              // of each row: sum of its weights; and a 0
+
+  // After the last column, for those who read a fixed number per row: towards row 0.
+  static constexpr std::size_t spare_columns = 6;
 
   std::size_t colours() const { return colour.size() - 1; }
   std::size_t slices() const { return rows / slice_rows; }
@@ -60,9 +69,13 @@ struct Graph {
       if (total * slice_rows >= nowhere) throw std::length_error("the grid has too many edges");
       entry.first[s + 1] = static_cast<std::uint32_t>(total);
     }
-    entry.to = Buffer<std::uint32_t>(entry.size());
-    weight = Buffer<T>(entry.size());
-    degree = Buffer<T>(rows);
+    const std::size_t spare = spare_columns * slice_rows;
+    entry.to = Buffer<std::uint32_t>(entry.size() + spare);
+    weight = Buffer<T>(entry.size() + spare);
+    std::fill_n(entry.to.data() + entry.size(), spare, 0u);
+    std::fill_n(weight.data() + entry.size(), spare, T{0});
+    degree = Buffer<T>(rows + 1);
+    degree[rows] = T{0};
   }
 
   // From the weights of one slice.
@@ -74,15 +87,21 @@ struct Graph {
   }
 };
 
+// f(begin, end) for parts of the slices [0, slices), in parallel.
+template <class F>
+void each_part_of_slices(std::size_t slices, Crew& crew, F&& f) {
+  constexpr std::size_t run = 256;
+  crew.each(
+      team_size(crew.size(), slices, 2 * run), (slices + run - 1) / run,
+      [&](std::size_t part, std::size_t) { f(part * run, std::min(slices, (part + 1) * run)); });
+}
+
 // f(slice) for slices [0, slices), in parallel.
 template <class F>
-void each_slice(std::size_t slices, int threads, F&& f) {
-  constexpr std::size_t run = 256;
-  parallel_for(team_size(threads, slices, 8 * run), (slices + run - 1) / run,
-               [&](std::size_t part, std::size_t) {
-                 const std::size_t end = std::min(slices, (part + 1) * run);
-                 for (std::size_t s = part * run; s < end; ++s) f(s);
-               });
+void each_slice(std::size_t slices, Crew& crew, F&& f) {
+  each_part_of_slices(slices, crew, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t s = begin; s < end; ++s) f(s);
+  });
 }
 
 }  // namespace bilateral

@@ -9,10 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "crew.hpp"
 #include "edges.hpp"
 #include "graph.hpp"
 #include "grid.hpp"
-#include "threads.hpp"
 
 namespace bilateral {
 
@@ -25,23 +25,23 @@ struct GridGraph : Graph<T> {
 namespace detail {
 
 // The parity of each vertex's coordinate sum.
-inline Buffer<std::uint8_t> parities(const Grid& grid, int threads) {
+inline Buffer<std::uint8_t> parities(const Grid& grid, Crew& crew) {
   Buffer<std::uint8_t> parity(grid.vertices);
   std::visit(
       [&]<class Key>(const Tiles<Key>& tiles) {
-        parallel_for(team_size(threads, grid.vertices, 32768), tiles.rows(),
-                     [&](std::size_t row, std::size_t) {
-                       for (std::size_t i = 0; i < tiles.columns(); ++i) {
-                         const std::size_t tile = row * tiles.columns() + i;
-                         const std::int64_t cell = tiles.x.coordinate[i] + tiles.y.coordinate[row];
-                         for (std::size_t v = tiles.first[tile]; v < tiles.first[tile + 1]; ++v) {
-                           int sum = static_cast<int>(cell & 1);
-                           for (std::size_t k = 0; k < grid.layout.channels; ++k)
-                             sum += static_cast<int>((tiles.keys[v] >> grid.layout.shift[k]) & 1);
-                           parity[v] = static_cast<std::uint8_t>(sum & 1);
-                         }
-                       }
-                     });
+        crew.each(team_size(crew.size(), grid.vertices, 8192), tiles.rows(),
+                  [&](std::size_t row, std::size_t) {
+                    for (std::size_t i = 0; i < tiles.columns(); ++i) {
+                      const std::size_t tile = row * tiles.columns() + i;
+                      const std::int64_t cell = tiles.x.coordinate[i] + tiles.y.coordinate[row];
+                      for (std::size_t v = tiles.first[tile]; v < tiles.first[tile + 1]; ++v) {
+                        int sum = static_cast<int>(cell & 1);
+                        for (std::size_t k = 0; k < grid.layout.channels; ++k)
+                          sum += static_cast<int>((tiles.keys[v] >> grid.layout.shift[k]) & 1);
+                        parity[v] = static_cast<std::uint8_t>(sum & 1);
+                      }
+                    }
+                  });
       },
       grid.tiles);
   return parity;
@@ -60,11 +60,11 @@ void each_weighted_edge(const Grid& grid, std::size_t band, F&& f) {
 template <class T>
 class GridGraphBuilder {
  public:
-  GridGraphBuilder(const Grid& grid, const T* n, int threads)
+  GridGraphBuilder(const Grid& grid, const T* n, Crew& crew)
       : grid_(grid),
         n_(n),
-        team_(team_size(threads, grid.vertices, 8192)),
-        parity_(parities(grid, threads)),
+        crew_(crew),
+        parity_(parities(grid, crew)),
         count_(grid.vertices),
         row_(grid.vertices),
         next_(grid.vertices) {}
@@ -94,7 +94,8 @@ class GridGraphBuilder {
  private:
   template <class F>
   void each_band(F&& f) {
-    parallel_for(team_, grid_.bands(), [&](std::size_t band, std::size_t) { f(band); });
+    crew_.each(team_size(crew_.size(), grid_.vertices, 4096), grid_.bands(),
+               [&](std::size_t band, std::size_t) { f(band); });
   }
 
   // Neighbours of each vertex of a band, and rows of each colour.
@@ -185,7 +186,7 @@ class GridGraphBuilder {
 
   const Grid& grid_;
   const T* n_;
-  int team_;
+  Crew& crew_;
   Buffer<std::uint8_t> parity_, count_;
   Buffer<std::uint32_t> row_;   // of each vertex
   Buffer<std::uint32_t> next_;  // of each vertex: where its next entry goes
@@ -196,8 +197,8 @@ class GridGraphBuilder {
 
 // With n from bistochastize: w_ij = n_i B_ij n_j.
 template <class T>
-GridGraph<T> grid_graph(const Grid& grid, const T* n, int threads) {
-  return detail::GridGraphBuilder<T>(grid, n, threads).build();
+GridGraph<T> grid_graph(const Grid& grid, const T* n, Crew& crew) {
+  return detail::GridGraphBuilder<T>(grid, n, crew).build();
 }
 
 }  // namespace bilateral

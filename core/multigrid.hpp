@@ -2,12 +2,15 @@
 // depends neither on the smoothness nor on the confidence, which only enter the diagonals.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "aggregation.hpp"
 #include "coarsening.hpp"
+#include "crew.hpp"
 #include "graph.hpp"
 #include "grid_graph.hpp"
 
@@ -25,39 +28,50 @@ struct Multigrid {
 
   std::size_t depth() const { return coarse.size(); }
 
-  Multigrid(const Grid& grid, const T* n, int threads) : fine(grid_graph(grid, n, threads)) {
-    for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, threads);
-    sum_components();
+  Multigrid(const Grid& grid, const T* n, int threads) {
+    Crew::run(team_size(threads, grid.vertices, 4096), [&](Crew& crew) {
+      fine = grid_graph(grid, n, crew);
+      for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, crew);
+      sum_components(crew);
+    });
   }
 
  private:
   // Returns the number of vertices, or 0 if there was nothing to join among the last level's.
-  std::size_t add_level(std::size_t last_size, int threads) {
+  std::size_t add_level(std::size_t last_size, Crew& crew) {
     const Graph<T>& last = coarse.empty() ? fine : coarse.back();
-    const Aggregates aggregates = aggregate(last, threads);
+    const Aggregates aggregates = aggregate(last, crew);
     if (aggregates.count == last_size) return 0;
     if (aggregates.count == 0) return 0;
-    detail::Coarsening<T> coarsening(last, aggregates, threads);
+    detail::Coarsening<T> coarsening(last, aggregates, crew);
     auto [next, way] = coarsening.run();
-    if (coarse.empty()) first_colour = coarsening.children(fine.colour[1]);
+    if (coarse.empty())
+      first_colour = detail::numbers_below(way.children, fine.colour[1],
+                                           static_cast<std::uint32_t>(fine.rows), crew);
     coarse.push_back(std::move(next));
     transfer.push_back(std::move(way));
     return aggregates.count;
   }
 
-  void sum_components() {
-    std::vector<T> below(fine.degree.data(), fine.degree.data() + fine.rows);
+  void sum_components(Crew& crew) {
+    Buffer<T> below;
     for (std::size_t k = 0; k < depth(); ++k) {
       const Columns& children = transfer[k].children;
-      below.resize(below.size() + 1, T{0});  // where the children's padding leads
-      std::vector<T> sums(coarse[k].rows, T{0});
-      for (std::size_t s = 0; s < coarse[k].slices(); ++s)
-        for (std::size_t e = children.first[s] * slice_rows; e < children.first[s + 1] * slice_rows;
-             ++e)
-          sums[s * slice_rows + e % slice_rows] += below[children.to[e]];
+      const T* from = k == 0 ? fine.degree.data() : below.data();
+      Buffer<T> sums(coarse[k].rows + 1);
+      sums[coarse[k].rows] = T{0};  // where the next children's padding leads
       within.emplace_back(coarse[k].rows);
-      for (std::size_t i = 0; i < coarse[k].rows; ++i)
-        within[k][i] = coarse[k].degree[i] > T{0} ? T{0} : sums[i];
+      each_slice(coarse[k].slices(), crew, [&](std::size_t s) {
+        std::array<T, slice_rows> sum{};
+        for (std::size_t c = children.first[s]; c < children.first[s + 1]; ++c)
+          for (std::size_t i = 0; i < slice_rows; ++i)
+            sum[i] += from[children.to[c * slice_rows + i]];
+        for (std::size_t i = 0; i < slice_rows; ++i) {
+          const std::size_t row = s * slice_rows + i;
+          sums[row] = sum[i];
+          within[k][row] = coarse[k].degree[row] > T{0} ? T{0} : sum[i];
+        }
+      });
       below = std::move(sums);
     }
   }

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "aggregation.hpp"
+#include "crew.hpp"
 #include "graph.hpp"
-#include "threads.hpp"
 
 namespace bilateral {
 
@@ -18,11 +19,11 @@ inline constexpr std::size_t coarse_run = 1024;  // aggregates
 
 // f(run, begin, end, rank) for runs of the aggregates.
 template <class F>
-void each_coarse_run(std::size_t count, int threads, F&& f) {
-  parallel_for(team_size(threads, count, 4 * coarse_run), (count + coarse_run - 1) / coarse_run,
-               [&](std::size_t run, std::size_t rank) {
-                 f(run, run * coarse_run, std::min(count, (run + 1) * coarse_run), rank);
-               });
+void each_coarse_run(std::size_t count, Crew& crew, F&& f) {
+  crew.each(team_size(crew.size(), count, 2 * coarse_run), (count + coarse_run - 1) / coarse_run,
+            [&](std::size_t run, std::size_t rank) {
+              f(run, run * coarse_run, std::min(count, (run + 1) * coarse_run), rank);
+            });
 }
 
 // Members of each aggregate, in order of their numbers.
@@ -41,82 +42,116 @@ struct Members {
   }
 };
 
+template <class T>
+struct Link {
+  std::uint32_t to;
+  T weight;
+};
+
 // The neighbours of each aggregate, in the order of the aggregates' numbers.
 template <class T>
-struct Neighbours {
-  struct Run {
-    std::vector<std::uint32_t> to;
-    std::vector<T> weight;
-  };
-  std::vector<Run> run;
-  Buffer<std::uint32_t> begin, count;  // of each aggregate, within its run
+class Neighbours {
+ public:
+  Buffer<std::uint32_t> count;  // of each aggregate
 
-  Neighbours(const Graph<T>& fine, const Aggregates& aggregates, const Members& members,
-             int threads)
-      : run((aggregates.count + coarse_run - 1) / coarse_run),
-        begin(aggregates.count),
-        count(aggregates.count) {
-    const int team = team_size(threads, aggregates.count, 4 * coarse_run);
-    std::vector<Places> places(static_cast<std::size_t>(team));
-    each_coarse_run(aggregates.count, threads,
+  Neighbours(const Graph<T>& fine, const Aggregates& aggregates, const Members& members, Crew& crew)
+      : count(aggregates.count),
+        run_((aggregates.count + coarse_run - 1) / coarse_run),
+        begin_(aggregates.count),
+        fine_(fine),
+        of_(aggregates.of.data()),
+        members_(members) {
+    std::vector<Scratch> scratch(static_cast<std::size_t>(crew.size()));
+    each_coarse_run(aggregates.count, crew,
                     [&](std::size_t r, std::size_t from, std::size_t to, std::size_t rank) {
-                      auto& mine = places[rank];
+                      Scratch& mine = scratch[rank];
                       if (mine.place.empty()) mine.place.resize(aggregates.count, nowhere);
-                      add(fine, aggregates, members, from, to, mine, run[r]);
+                      collect(from, to, mine);
+                      const std::size_t links = merge(from, to, mine);
+                      run_[r] = Buffer<Link<T>>(links);
+                      std::copy_n(mine.merged.data(), links, run_[r].data());
                     });
   }
 
-  const std::uint32_t* to(std::size_t I) const { return run[I / coarse_run].to.data() + begin[I]; }
-  const T* weight(std::size_t I) const { return run[I / coarse_run].weight.data() + begin[I]; }
+  const Link<T>* of(std::size_t I) const { return run_[I / coarse_run].data() + begin_[I]; }
 
  private:
-  struct Places {
+  struct Scratch {
+    std::vector<Link<T>> links, merged;         // of a run of aggregates
+    std::array<std::uint32_t, coarse_run> end;  // of each aggregate's links
     std::vector<std::uint32_t> place;
     std::uint32_t base = 0;
   };
 
-  // place[J] - base is where the current list has J; what it says of other lists is out of range.
-  void add(const Graph<T>& fine, const Aggregates& aggregates, const Members& members,
-           std::size_t from, std::size_t to, Places& places, Run& out) {
-    std::size_t most = 0;  // entries
-    for (std::uint32_t m = members.first[from]; m < members.first[to]; ++m) {
-      const std::size_t s = members.row[m] / slice_rows;
-      most += fine.entry.first[s + 1] - fine.entry.first[s] + 1;
+  // What leads out of aggregates [from, to), perhaps several links to the same aggregate. Rows
+  // rarely have more than `usual` columns; a loop that ends anywhere below would be mispredicted
+  // for most rows.
+  void collect(std::size_t from, std::size_t to, Scratch& scratch) {
+    constexpr std::size_t usual = Graph<T>::spare_columns;
+    const std::uint32_t *first = fine_.entry.first.data(), *of = of_;
+    const std::uint32_t begin = members_.first[from], end = members_.first[to];
+    std::size_t most = 1;
+    for (std::uint32_t m = begin; m < end; ++m) {
+      const std::size_t s = members_.row[m] / slice_rows;
+      most += first[s + 1] - first[s];
     }
-    out.to.resize(most + to - from + 1);
-    out.weight.resize(most + to - from + 1);
-    std::uint32_t* list = out.to.data();
-    T* weights = out.weight.data();
-    std::uint32_t* place = places.place.data();
-    const std::uint32_t base = places.base;
+    if (scratch.links.size() < most) {
+      scratch.links.resize(most);
+      scratch.merged.resize(most);
+    }
+    Link<T>* out = scratch.links.data();
+    for (std::uint32_t m = begin; m < end; ++m) {
+      const std::size_t row = members_.row[m], s = row / slice_rows;
+      const std::size_t columns = first[s + 1] - first[s];
+      const std::size_t entry = first[s] * slice_rows + row % slice_rows;
+      const std::uint32_t* at = fine_.entry.to.data() + entry;
+      const T* weights = fine_.weight.data() + entry;
+      const std::uint32_t own = of[row];
+      const auto add = [&](std::size_t k) __attribute__((always_inline)) {
+        const T weight = weights[k * slice_rows];
+        const std::uint32_t there = of[at[k * slice_rows]];
+        *out = {there, weight};
+        out += (k < columns) & (there != own) & (weight > T{0});
+      };
+      for (std::size_t k = 0; k < usual; ++k) add(k);
+      for (std::size_t k = usual; k < columns; ++k) add(k);
+      scratch.end[own - from] = static_cast<std::uint32_t>(out - scratch.links.data());
+    }
+  }
+
+  // Links to the same aggregate become one. place[J] - base is where the current list has J; what
+  // it says of other lists is out of range. Without branches: whether J is new is anyone's guess.
+  // Returns the length of `merged`.
+  std::size_t merge(std::size_t from, std::size_t to, Scratch& scratch) {
+    Link<T>* list = scratch.merged.data();
+    const Link<T>* link = scratch.links.data();
+    std::uint32_t* place = scratch.place.data();
+    const std::uint32_t base = scratch.base;
     std::uint32_t end = 0;
     for (std::size_t I = from; I < to; ++I) {
-      const std::uint32_t start = end;  // holds what the aggregate has within itself
-      list[end++] = static_cast<std::uint32_t>(I);
-      weights[start] = T{0};
-      place[I] = base + start;
-      for (std::uint32_t m = members.first[I]; m < members.first[I + 1]; ++m) {
-        const std::size_t row = members.row[m], s = row / slice_rows;
-        for (std::size_t k = fine.entry.first[s]; k < fine.entry.first[s + 1]; ++k) {
-          const std::size_t e = k * slice_rows + row % slice_rows;
-          const T weight = fine.weight[e];
-          if (!(weight > T{0})) continue;
-          const std::uint32_t J = aggregates.of[fine.entry.to[e]];
-          const std::uint32_t at = place[J] - base;
-          const bool fresh = at - start >= end - start;
-          const std::uint32_t here = fresh ? end : at;
-          place[J] = base + here;
-          list[here] = J;
-          weights[end] = T{0};
-          weights[here] += weight;
-          end += fresh;
-        }
+      const std::uint32_t start = end;
+      const Link<T>* last = scratch.links.data() + scratch.end[I - from];
+      for (; link < last; ++link) {
+        const std::uint32_t at = place[link->to] - base;
+        const std::uint32_t fresh = at - start >= end - start;
+        const std::uint32_t here = at ^ ((at ^ end) & -fresh);
+        list[end].weight = T{0};
+        list[here] = {link->to, list[here].weight + link->weight};
+        place[link->to] = base + here;
+        end += fresh;
       }
-      begin[I] = start + 1;
-      count[I] = end - start - 1;
+      begin_[I] = start;
+      count[I] = end - start;
     }
-    places.base += end;
+    scratch.base += end;
+    return end;
   }
+
+  std::vector<Buffer<Link<T>>> run_;
+  Buffer<std::uint32_t> begin_;  // of each aggregate, within its run
+  const Graph<T>& fine_;
+  const std::uint32_t* of_;
+  const Members& members_;
 };
 
 }  // namespace detail
