@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -21,12 +22,14 @@
 
 #include "bistochastize.hpp"
 #include "build.hpp"
+#include "components.hpp"
 #include "domain_transform.hpp"
 #include "grid.hpp"
 #include "lowrank.hpp"
 #include "median.hpp"
 #include "multigrid.hpp"
 #include "nested.hpp"
+#include "probes.hpp"
 #include "pyramid.hpp"
 #include "robust.hpp"
 #include "splat.hpp"
@@ -251,6 +254,25 @@ void py_nested_start(const PyGrid& self, const Input<T>& weight, const Input<T>&
                smoothness, x.data(), threads);
 }
 
+template <class T>
+void py_draw_probes(const PyGrid& self, const Input<T>& weight, double smoothness,
+                    std::uint64_t seed, const Output<T>& b, int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t probes = channels_over(b, grid.vertices);
+  require(weight.size() == grid.vertices && probes <= most_probes, "sizes do not match");
+  const nb::gil_scoped_release release;
+  draw_probes(grid, self.n<T>(threads), weight.data(), smoothness, seed, probes, b.data(), threads);
+}
+
+template <class T>
+void py_with_data(const PyGrid& self, const Input<T>& weight, const Output<bool>& out) {
+  const Grid& grid = self.grid();
+  require(weight.size() == grid.vertices && out.size() == grid.vertices, "sizes do not match");
+  const nb::gil_scoped_release release;
+  const std::vector<std::uint8_t> found = with_data(find_components(grid), weight.data());
+  std::copy(found.begin(), found.end(), out.data());
+}
+
 // What runs between two steps: now and then Python's pending signals (Ctrl-C), and the caller's
 // function. An exception ends the solve and is raised after the threads have joined.
 class AfterStep {
@@ -337,7 +359,10 @@ void define_for(nb::class_<PyGrid>& grid) {
       .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
            "x"_a.noconvert(), "threads"_a)
       .def("nested_start", &py_nested_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
-           "smoothness"_a, "x"_a.noconvert(), "threads"_a);
+           "smoothness"_a, "x"_a.noconvert(), "threads"_a)
+      .def("draw_probes", &py_draw_probes<T>, "weight"_a.noconvert(), "smoothness"_a, "seed"_a,
+           "b"_a.noconvert(), "threads"_a)
+      .def("with_data", &py_with_data<T>, "weight"_a.noconvert(), "out"_a.noconvert());
 }
 
 template <class T>

@@ -74,6 +74,7 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
         ["self", "target", "confidence", "loss", "iterations"],
         {"weights", "min_change", "smooth", "warm_start", "callback", "return_info", "dtype"},
     ),
+    "BilateralSolver.variance": (["self", "confidence"], {"probes", "seed"}),
     "SolveInfo": (["iterations", "converged", "residuals", "n_vertices", "seconds", "rank"], set()),
     **{
         name: (["scale"], set())
@@ -121,6 +122,7 @@ DEFAULTS = {
         "weights": "joint",
         "min_change": 0.0,
     },
+    "BilateralSolver.variance": {"confidence": None, "probes": 16, "seed": 0},
     "GemanMcClure": {"scale": 1.0},
     "median": {"size": 5},
     "confidence.edge_aware_variance": {"sigma_xy": 32, "sigma_rgb": 32, "sigma": 2.0, "margin": 0},

@@ -38,6 +38,15 @@ class Grid:
         x: NDArray[Any],
         threads: int,
     ) -> None: ...
+    def draw_probes(
+        self,
+        weight: NDArray[Any],
+        smoothness: float,
+        seed: int,
+        b: NDArray[Any],
+        threads: int,
+    ) -> None: ...
+    def with_data(self, weight: NDArray[Any], out: NDArray[Any]) -> None: ...
 
 class Loss:
     @staticmethod

@@ -30,6 +30,8 @@ class System(NamedTuple):
     """Range of the known values of each channel: what error estimates are relative to."""
     unit: Array | None = None
     """What a value of 1 means, for each channel; None: itself."""
+    confidence_unit: float = 1.0
+    """What a confidence of 1 means."""
 
 
 def observe(
@@ -117,7 +119,7 @@ def _in_other_units(
     # Beyond these, more or less smoothness changes nothing that float64 could show.
     with np.errstate(over="ignore", under="ignore"):
         relative = float(np.clip(np.float64(smoothness) / largest, 1e-30, 1e30))
-    return System(seen.weight, seen.weighted, relative, _scale(seen), unit)
+    return System(seen.weight, seen.weighted, relative, _scale(seen), unit, largest)
 
 
 def values(system: System, y: Array) -> Array:

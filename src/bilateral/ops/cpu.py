@@ -138,6 +138,20 @@ def start(grid: Grid, weight: Array, weighted: Array, initial: str, smoothness: 
     return x
 
 
+def draw_probes(grid: Grid, weight: Array, smoothness: float, seed: int, probes: int) -> Array:
+    """Right-hand sides (n_vertices, probes) with covariance A, at most 64; the seed has 64 bits."""
+    b = np.empty((grid.n_vertices, probes), weight.dtype)
+    grid.draw_probes(weight, smoothness, seed, b, get_num_threads())
+    return b
+
+
+def with_data(grid: Grid, weight: Array) -> NDArray[np.bool_]:
+    """Whether each vertex is connected to one with a weight above 0."""
+    out = np.empty(grid.n_vertices, np.bool_)
+    grid.with_data(weight, out)
+    return out
+
+
 def solver(grid: Grid, dtype: np.dtype[Any], preconditioner: str) -> Solver:
     """Memory and whatever else solves on one grid share; not for two threads at once."""
     kind = _core.Solver32 if dtype == np.float32 else _core.Solver64
