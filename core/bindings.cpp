@@ -34,6 +34,7 @@
 #include "robust.hpp"
 #include "splat.hpp"
 #include "system.hpp"
+#include "unchanged.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -461,10 +462,21 @@ void define_domain_transform(nb::module_& m, const char* name) {
    ...);
 }
 
+template <class R>
+void py_unchanged(const Input<R>& before, const Input<R>& after, float scale,
+                  const Output<float>& weight, int threads) {
+  const std::size_t channels = channels_over(after, weight.size());
+  require(before.size() == after.size() && (channels == 1 || channels == 3), "sizes do not match");
+  const nb::gil_scoped_release release;
+  unchanged(before.data(), after.data(), weight.size(), channels, scale, weight.data(), threads);
+}
+
 template <class T>
 void define_build(nb::module_& m) {
   m.def("build_grid", &make_grid<T>, "reference"_a.noconvert(), "matrix"_a, "offset"_a,
         "nominal_max"_a, "sigma_xy"_a, "sigma"_a, "threads"_a);
+  m.def("unchanged", &py_unchanged<T>, "before"_a.noconvert(), "after"_a.noconvert(), "scale"_a,
+        "weight"_a.noconvert(), "threads"_a);
 }
 
 template <class T>

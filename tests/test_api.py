@@ -74,6 +74,7 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
         ["self", "target", "confidence", "loss", "iterations"],
         {"weights", "min_change", "smooth", "warm_start", "callback", "return_info", "dtype"},
     ),
+    "BilateralSolver.update": (["self", "reference"], set()),
     "BilateralSolver.variance": (["self", "confidence"], {"probes", "seed"}),
     "SolveInfo": (["iterations", "converged", "residuals", "n_vertices", "seconds", "rank"], set()),
     **{

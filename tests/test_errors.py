@@ -125,6 +125,8 @@ WRONG: list[tuple[str, Any, Errors, str]] = [
     ("dtype", "U3", TypeError, "U3"),
     ("dtype", "single precision", TypeError, "single precision"),
     ("dtype", 3, TypeError, "3"),
+    ("warm_start", "last", ValueError, "none yet"),
+    ("warm_start", "first", TypeError, "'first'"),
     ("warm_start", TARGET[:5], ValueError, "(5, 8)"),
     ("warm_start", TARGET[..., np.newaxis], ValueError, "(6, 8, 1)"),
     ("warm_start", 1.0, ValueError, "()"),

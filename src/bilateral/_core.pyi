@@ -109,6 +109,9 @@ class _DomainTransform:
 class DomainTransform32(_DomainTransform): ...
 class DomainTransform64(_DomainTransform): ...
 
+def unchanged(
+    before: NDArray[Any], after: NDArray[Any], scale: float, weight: NDArray[Any], threads: int
+) -> None: ...
 def build_grid(
     reference: NDArray[Any],
     matrix: Sequence[Sequence[float]],

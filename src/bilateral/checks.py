@@ -467,6 +467,8 @@ def exact_in_float64(name: str, values: Array) -> None:
 
 def warm_start(value: ArrayLike, like: Target) -> Array:
     """An earlier solution in pixel space, of the target's shape, finite."""
+    if isinstance(value, str):
+        raise TypeError(f"warm_start: expected an array like target or 'last', got {_got(value)}.")
     values = _array("warm_start", value)
     if values.shape != like.shape:
         raise ValueError(
@@ -475,6 +477,20 @@ def warm_start(value: ArrayLike, like: Target) -> Array:
     if not np.isfinite(values).all():
         raise ValueError("warm_start: expected finite values, got NaN or infinity.")
     return np.ascontiguousarray(values, dtype=like.values.dtype).reshape(like.values.shape)
+
+
+def last_solution(shape: tuple[int, ...] | None, like: Target) -> None:
+    """Raise if a solver has no last solution (None), or one of another shape than the target."""
+    if shape is None:
+        raise ValueError(
+            "warm_start: expected an earlier solve by this solver for 'last', got none yet. "
+            "Leave warm_start out for the first one."
+        )
+    if shape != like.values.shape:
+        raise ValueError(
+            f"warm_start: expected a last solution of the target's height, width and channels "
+            f"{like.values.shape}, got one of {shape}. Leave warm_start out, or give an array."
+        )
 
 
 def as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:

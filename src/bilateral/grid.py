@@ -62,6 +62,7 @@ class BilateralGrid:
         *,
         reference_max: float | None = None,
     ) -> None:
+        self._made_with = (sigma_xy, sigma_luma, sigma_chroma, blur), reference_max
         image = checks.reference(reference, reference_max)
         height, width, channels = image.pixels.shape
         sigmas = (
@@ -86,6 +87,11 @@ class BilateralGrid:
         self._blur_unit = max(weights)
         centre, space, range_ = (weight / self._blur_unit for weight in weights)
         cpu.bistochastize(self._core, (centre, space, range_))
+
+    def _like(self, reference: ArrayLike) -> "BilateralGrid":
+        """The grid of another reference with the same sigmas and blur."""
+        options, reference_max = self._made_with
+        return BilateralGrid(reference, *options, reference_max=reference_max)
 
     @property
     def n_vertices(self) -> int:

@@ -12,6 +12,7 @@ from bilateral import checks, losses, lowrank, robust, system, variance
 from bilateral.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning, SolveInfo
+from bilateral.last import Last
 from bilateral.ops import cpu
 from bilateral.system import Callback
 
@@ -85,6 +86,7 @@ class BilateralSolver:
                 f"Make one with bilateral.BilateralGrid(reference)."
             )
         self.grid = grid
+        self._last: Last | None = None
         self.smoothness = checks.positive("smoothness", smoothness)
         self.tolerance = checks.not_negative("tolerance", tolerance)
         self.preconditioner = checks.choice("preconditioner", preconditioner, PRECONDITIONERS)
@@ -156,8 +158,9 @@ class BilateralSolver:
             For many channels in one unit, such as class probabilities: solve for as few
             combinations of them as hold all but this part of the target's variance, and expand
             (supplement, section 4). 0.01 is the paper's choice. None: solve for every channel.
-        warm_start : array like target, optional
-            An earlier solution to start from.
+        warm_start : array like target or "last", optional
+            An earlier solution to start from, or this solver's last one, whichever thread it was
+            called from, without a pass over pixels. Both save steps where much stayed the same.
         callback : function of (step, residual), optional
             Called after each step (of each group of at most eight channels); a true result ends
             the solve there.
@@ -190,64 +193,81 @@ class BilateralSolver:
         dtype: DTypeLike | None,
         stacklevel: int,
     ) -> tuple[Array, SolveInfo]:
-        began = time.perf_counter()
-        wanted, weights = self._check(target, confidence, dtype)
+        began, grid = time.perf_counter(), self.grid
+        wanted, weights = self._check(grid, target, confidence, dtype)
         sigmas = checks.smooth(smooth)
         if rank_tolerance is not None:
             checks.fraction("rank_tolerance", rank_tolerance)
-        earlier = None if warm_start is None else checks.warm_start(warm_start, wanted)
+        earlier = self._earlier(grid, warm_start, wanted)
         checks.callback(callback)
-        problem = self._observe(wanted.values, weights)
+        problem = self._observe(grid, wanted.values, weights)
         few = None if rank_tolerance is None else lowrank.reduce(problem, rank_tolerance)
-        y = self._start(problem, earlier, few)
-        solver = system.Solver(self.grid, self._options)
-        outcome = solver.solve(problem if few is None else few.system, y, callback)
+        y = self._start(grid, problem, earlier, few)
+        solver = system.Solver(grid, self._options)
+        outcome = solver.solve(
+            problem if few is None else few.system, y, callback, warm=earlier is not None
+        )
         self._warn(outcome, stacklevel + 1)
         residuals, converged = outcome.residuals, outcome.converged
         if self._fixed_steps or self.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= self.tolerance
         vertices = system.values(problem, y) if few is None else few.expand(y)
-        x = self._pixels(vertices, wanted, sigmas)
-        return x, self._info(residuals, converged, began, rank=y.shape[1])
+        x = _pixels(grid, vertices, wanted, sigmas)
+        self._last = Last(grid, vertices)
+        return x, _info(grid, residuals, converged, began, rank=y.shape[1])
 
     def _check(
-        self, target: ArrayLike, confidence: ArrayLike | None, dtype: DTypeLike | None
+        self,
+        grid: BilateralGrid,
+        target: ArrayLike,
+        confidence: ArrayLike | None,
+        dtype: DTypeLike | None,
     ) -> tuple[checks.Target, Array | None]:
-        wanted = checks.target(target, self.grid.shape, dtype, self._precise)
-        weights = checks.confidence(confidence, self.grid.shape, wanted.values.dtype)
+        wanted = checks.target(target, grid.shape, dtype, self._precise)
+        weights = checks.confidence(confidence, grid.shape, wanted.values.dtype)
         if weights is not None:
             wanted = wanted._replace(values=wanted.values.astype(weights.dtype, copy=False))
         return wanted, weights
 
-    def _observe(self, values: Array, weights: Array | None) -> system.System:
-        return checks.some_data(system.observe(self.grid, values, weights, self.smoothness))
+    def _earlier(
+        self, grid: BilateralGrid, warm_start: ArrayLike | None, wanted: checks.Target
+    ) -> Array | None:
+        """An earlier solution at the grid's vertices, in the target's own unit."""
+        if warm_start is None:
+            return None
+        if not isinstance(warm_start, str) or warm_start != "last":
+            return system.vertex_means(grid, checks.warm_start(warm_start, wanted))
+        last = self._last
+        checks.last_solution(None if last is None else last.shape, wanted)
+        if last is None:
+            return None
+        last = self._last = last.on(grid)  # the grid of the last frame is of no use any more
+        return last.y
+
+    def _observe(self, grid: BilateralGrid, values: Array, weights: Array | None) -> system.System:
+        return checks.some_data(system.observe(grid, values, weights, self.smoothness))
 
     def _start(
-        self, problem: system.System, earlier: Array | None, few: lowrank.Reduced | None = None
+        self,
+        grid: BilateralGrid,
+        problem: system.System,
+        earlier: Array | None,
+        few: lowrank.Reduced | None = None,
     ) -> Array:
-        if earlier is None:
-            return system.start(self.grid, problem if few is None else few.system, self._options)
-        y = system.start_from(self.grid, problem, earlier)
-        return y if few is None else few.project(y)
+        y = None if earlier is None else system.start_at(problem, earlier)
+        if few is not None:
+            problem, y = few.system, None if y is None else few.project(y)
+        if y is None:
+            return system.start(grid, problem, self._options)
+        gaps = np.isnan(y).any(axis=1)
+        if gaps.any():
+            y[gaps] = system.start(grid, problem, self._options)[gaps]
+        return y
 
     @property
     def _options(self) -> system.Options:
         tolerance = -1.0 if self._fixed_steps else self.tolerance
         return system.Options(self.preconditioner, self.initial, self.max_iterations, tolerance)
-
-    def _pixels(self, y: Array, wanted: checks.Target, sigmas: tuple[float, float] | None) -> Array:
-        pixels = cpu.slice_(self.grid._core, y, self.grid.shape)
-        if sigmas is not None:
-            guide = self.grid._reference
-            pixels = domain_transform(pixels, guide.pixels, *sigmas, reference_max=guide.highest)
-        return checks.as_dtype(pixels.reshape(wanted.shape), wanted.dtype)
-
-    def _info(
-        self, residuals: Sequence[float], converged: bool, began: float, rank: int
-    ) -> SolveInfo:
-        steps, vertices = tuple(residuals), self.grid.n_vertices
-        seconds = time.perf_counter() - began
-        return SolveInfo(len(steps), converged, steps, vertices, seconds, rank)
 
     def _warn(self, outcome: cpu.Outcome, stacklevel: int) -> None:
         steps = len(outcome.residuals)
@@ -340,8 +360,8 @@ class BilateralSolver:
             to the range of the known values, is the last.
         smooth : (sigma_xy, sigma_rgb), optional
             As for `solve`.
-        warm_start : array like target, optional
-            An earlier solution for the first round to start from.
+        warm_start : array like target or "last", optional
+            An earlier solution for the first round to start from, as for `solve`.
         callback : function of (round, movement), optional
             Called after each round (of each channel, with ``weights="channel"``) with how far it
             moved the solution, as for `min_change`; a true result makes it the last.
@@ -400,10 +420,10 @@ class BilateralSolver:
         dtype: DTypeLike | None,
         stacklevel: int,
     ) -> tuple[Array, SolveInfo]:
-        began = time.perf_counter()
-        wanted, initial = self._check(target, confidence, dtype)
+        began, grid = time.perf_counter(), self.grid
+        wanted, initial = self._check(grid, target, confidence, dtype)
         sigmas = checks.smooth(smooth)
-        earlier = None if warm_start is None else checks.warm_start(warm_start, wanted)
+        earlier = self._earlier(grid, warm_start, wanted)
         checks.loss(loss)
         checks.count("iterations", iterations, 1)
         checks.choice("weights", weights, WEIGHTS)
@@ -414,13 +434,13 @@ class BilateralSolver:
         solutions, movements = [], np.zeros(0)
         for part in parts:
             values = np.ascontiguousarray(wanted.values[:, :, part])
-            before = None if earlier is None else np.ascontiguousarray(earlier[:, :, part])
-            problem = self._observe(values, initial)
+            before = None if earlier is None else earlier[:, part]
+            problem = self._observe(grid, values, initial)
             rounds = robust.solve(
-                self.grid,
+                grid,
                 values,
                 problem,
-                self._start(problem, before),
+                self._start(grid, problem, before),
                 loss,
                 iterations,
                 min_change,
@@ -432,9 +452,10 @@ class BilateralSolver:
             solutions.append(system.values(rounds.problem, rounds.y))
             movements = _largest(movements, np.array(rounds.movements))
         y = solutions[0] if len(solutions) == 1 else np.concatenate(solutions, axis=1)
-        x = self._pixels(y, wanted, sigmas)
+        x = _pixels(grid, y, wanted, sigmas)
+        self._last = Last(grid, y)
         converged = bool(movements[-1] <= self.tolerance)
-        return x, self._info(movements.tolist(), converged, began, channels)
+        return x, _info(grid, movements.tolist(), converged, began, channels)
 
     def variance(
         self, confidence: ArrayLike | None = None, *, probes: int = 16, seed: int = 0
@@ -478,17 +499,65 @@ class BilateralSolver:
         >>> bool(v[0, 0] < v[1, 1] < v[3, 2]), v[0, 3]
         (True, np.float64(inf))
         """
+        grid = self.grid
         checks.count("probes", probes, 1)
         checks.count("seed", seed, 0)
         # Single precision is far better than the estimate, if it can hold the numbers.
         single = np.dtype(np.float32)
-        weights = checks.confidence(confidence, self.grid.shape, single)
-        nothing = np.zeros((*self.grid.shape, 1), single if weights is None else weights.dtype)
-        problem = system.observe(self.grid, nothing, weights, self.smoothness)
+        weights = checks.confidence(confidence, grid.shape, single)
+        nothing = np.zeros((*grid.shape, 1), single if weights is None else weights.dtype)
+        problem = system.observe(grid, nothing, weights, self.smoothness)
         if problem is None:
-            return np.full(self.grid.shape, np.inf)
-        vertices = variance.estimate(self.grid, problem, probes, seed, stacklevel=3)
-        return cpu.slice_(self.grid._core, vertices, self.grid.shape)
+            return np.full(grid.shape, np.inf)
+        vertices = variance.estimate(grid, problem, probes, seed, stacklevel=3)
+        return cpu.slice_(grid._core, vertices, grid.shape)
+
+    def update(self, reference: ArrayLike) -> None:
+        """Go on to another reference: the next frame of a video.
+
+        The solver gets a new grid with the sigmas, blur and `reference_max` of its last one and
+        keeps all else. If the size is the same, ``warm_start="last"`` starts the next solve from
+        the last solution where the picture stayed much the same, and anew where something moved.
+
+        Parameters
+        ----------
+        reference : (H, W) or (H, W, 3) array
+            As for `BilateralGrid`. If it is wrong, the solver stays as it was.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bilateral import BilateralGrid, BilateralSolver
+        >>> photo = np.repeat(np.uint8([[20, 20, 200, 200]]), 4, axis=0)
+        >>> depth = np.where(photo > 100, 5.0, 1.0)
+        >>> solver = BilateralSolver(BilateralGrid(photo, sigma_xy=1))
+        >>> for step in range(3):
+        ...     frame = np.roll(photo, step, axis=1)
+        ...     if step > 0:
+        ...         solver.update(frame)
+        ...     warm_start = "last" if step > 0 else None
+        ...     x = solver.solve(np.roll(depth, step, axis=1), warm_start=warm_start)
+        >>> x[0].round(2).tolist()
+        [5.0, 5.0, 1.0, 1.0]
+        """
+        self.grid = self.grid._like(reference)
+
+
+def _pixels(
+    grid: BilateralGrid, y: Array, wanted: checks.Target, sigmas: tuple[float, float] | None
+) -> Array:
+    pixels = cpu.slice_(grid._core, y, grid.shape)
+    if sigmas is not None:
+        guide = grid._reference
+        pixels = domain_transform(pixels, guide.pixels, *sigmas, reference_max=guide.highest)
+    return checks.as_dtype(pixels.reshape(wanted.shape), wanted.dtype)
+
+
+def _info(
+    grid: BilateralGrid, residuals: Sequence[float], converged: bool, began: float, rank: int
+) -> SolveInfo:
+    steps, seconds = tuple(residuals), time.perf_counter() - began
+    return SolveInfo(len(steps), converged, steps, grid.n_vertices, seconds, rank)
 
 
 def _largest(a: Array, b: Array) -> Array:

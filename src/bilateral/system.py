@@ -135,14 +135,22 @@ def carry(y: Array, old: System, new: System) -> Array:
     return carried if new.unit is None else carried / new.unit
 
 
-def start_from(grid: BilateralGrid, system: System, pixels: Array) -> Array:
-    """Where PCG starts from an earlier solution in pixel space: each vertex's mean."""
-    pixels = pixels.astype(system.weight.dtype, copy=False)
-    if system.unit is not None:
-        pixels = pixels / system.unit
+def vertex_means(grid: BilateralGrid, pixels: Array) -> Array:
+    """Each vertex's mean of (H, W, K) pixels."""
     ones = np.ones(grid.shape, pixels.dtype)
     mean: Array = cpu.splat(grid._core, pixels) / cpu.splat(grid._core, ones)[:, np.newaxis]
     return mean
+
+
+def start_at(system: System, y: Array) -> Array:
+    """Where PCG starts from an earlier solution, one row per vertex in the target's own unit."""
+    known = system.weight > 0
+    largest = np.abs(system.weighted[known] / system.weight[known, np.newaxis]).max(axis=0)
+    limit = 1e3 * (largest + system.scale)  # the solution is no larger than the largest mean
+    with np.errstate(over="ignore"):
+        start = y if system.unit is None else y / system.unit
+    clipped: Array = np.clip(start, -limit, limit).astype(system.weight.dtype)
+    return clipped
 
 
 class Options(NamedTuple):
@@ -189,10 +197,13 @@ class Solver:
         self._options = options
         self._made: dict[tuple[np.dtype[Any], str], cpu.Solver] = {}
 
-    def solve(self, system: System, x: Array, callback: Callback | None = None) -> cpu.Outcome:
-        """Improve the start `x` in place to the solution."""
+    def solve(
+        self, system: System, x: Array, callback: Callback | None = None, *, warm: bool = False
+    ) -> cpu.Outcome:
+        """Improve the start `x` in place to the solution; a warm one may be there in one step."""
         kind = preconditioner(self._grid, system, self._options)
-        return self._run(kind, system, x, callback, fill=True, least_steps=2, of_movement=0.0)
+        least = 1 if warm and kind == "multigrid" else 2
+        return self._run(kind, system, x, callback, fill=True, least_steps=least, of_movement=0.0)
 
     def follow(self, system: System, x: Array, of_movement: float) -> cpu.Outcome:
         """Improve in place what solved a system much like this one.

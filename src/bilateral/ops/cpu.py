@@ -61,6 +61,13 @@ def blur(grid: Grid, vertices: Array) -> Array:
     return out
 
 
+def unchanged(before: Array, after: Array, scale: float) -> Array:
+    """A weight per pixel, float32: 1 for the same colour, 0 from a change of 3 / scale on."""
+    weight = np.empty(after.shape[:2], np.float32)
+    _core.unchanged(before, after, scale, weight, get_num_threads())
+    return weight
+
+
 def median(image: Array, size: int) -> Array:
     """Median over size x size pixels of an (H, W, K) image, uint8, uint16, float32 or float64."""
     out = np.empty_like(image)
