@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
+
+from benchmarks.supplement.lowrank import Labelled, compare
 
 ROOT = Path(__file__).parents[1]
 
@@ -99,3 +102,18 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     done = run(tmp_path / "made", "--data", str(tmp_path / "none"), what="supplement")
     assert done.returncode != 0
     assert f"--data: expected a folder, got {tmp_path / 'none'}" in done.stderr
+
+
+def test_low_rank_of_a_made_picture() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 0.1, (40, 60, 21)) - 5
+    logits[:, :30, 2] += 9
+    logits[:, 30:, 7] += 9
+    powers = np.exp(logits).astype(np.float32)
+    reference = np.repeat(np.uint8([60, 180]), 30)[np.newaxis].repeat(40, axis=0)
+    image = Labelled("made", reference, powers / powers.sum(axis=2, keepdims=True))
+    row = compare(image, repeats=1)
+    assert row["rank"] == 1
+    assert row["same_class"] == 100
+    assert row["ratio"] > 0
+    assert row["system_ratio"] > 0

@@ -87,11 +87,11 @@ def compare(image: Labelled, repeats: int) -> dict[str, Any]:
 
 def _system_seconds(solver: BilateralSolver, target: Array, tolerance: float | None) -> float:
     """From the splat target to all channels of the solution, which channels make dearer."""
-    problem = solver._observe(target, None)
+    problem = solver._observe(solver.grid, target, None)
 
     def from_system_to_solution() -> None:
         few = None if tolerance is None else lowrank.reduce(problem, tolerance)
-        y = solver._start(problem, None, few)
+        y = solver._start(solver.grid, problem, None, few)
         reduced = problem if few is None else few.system
         system.Solver(solver.grid, solver._options).solve(reduced, y)
         if few is not None:
