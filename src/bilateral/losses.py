@@ -6,6 +6,7 @@ A loss is its value `rho(e)` and its weight `w(e) = rho'(e) / e`. Every one here
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -32,7 +33,7 @@ class Loss(Protocol):
         """``rho'(e) / e``: finite and not negative, also where the error is 0."""
 
 
-class Scaled:
+class Scaled(ABC):
     """A loss given at scale 1, as two functions of z = abs(e) / scale."""
 
     scale: float
@@ -48,11 +49,11 @@ class Scaled:
         """``rho'(e) / e``, the weight of each error in the next least-squares problem."""
         return _scaled(self._weight, e, self.scale, power=2)
 
-    def _rho(self, z: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _rho(self, z: Array) -> Array: ...
 
-    def _weight(self, z: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def _weight(self, z: Array) -> Array: ...
 
 
 def _scaled(f: Callable[[Array], Array], e: ArrayLike, scale: float, power: int = 0) -> Any:
