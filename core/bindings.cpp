@@ -113,18 +113,48 @@ class PyGrid {
   mutable std::tuple<Cached<float>, Cached<double>> multigrids_;
 };
 
-using Matrix = std::array<std::array<double, 3>, 3>;
+// Features are a matrix times the pixel's values, plus an offset; only three may be mixed.
+FeatureMap feature_map(const std::vector<std::vector<double>>& matrix,
+                       const std::vector<double>& offset, const std::vector<double>& sigma) {
+  const std::size_t channels = sigma.size();
+  require(channels <= max_channels && offset.size() == channels && matrix.size() == channels,
+          "matrix, offset and sigma must agree");
+  FeatureMap map;
+  for (std::size_t k = 0; k < channels; ++k) {
+    require(matrix[k].size() == channels, "matrix must be square");
+    for (std::size_t j = 0; j < channels; ++j) {
+      if (channels == 3) map.matrix[k][j] = matrix[k][j];
+      map.mixed = map.mixed || (j != k && matrix[k][j] != 0);
+    }
+    map.gain[k] = matrix[k][k];
+    map.offset[k] = offset[k];
+    map.sigma[k] = sigma[k];
+  }
+  require(!map.mixed || channels == 3, "only three channels can be mixed");
+  return map;
+}
 
 template <class T>
-PyGrid* make_grid(const Input<T>& pixels, const Matrix& matrix, const std::array<double, 3>& offset,
-                  double nominal_max, double sigma_xy, const std::array<double, 3>& sigma,
+PyGrid* make_grid(const Input<T>& pixels, const std::vector<std::vector<double>>& matrix,
+                  const std::vector<double>& offset, const std::vector<double>& sigma,
+                  std::optional<double> nominal_max, const std::vector<double>& sigma_space,
                   int threads) {
-  require(pixels.ndim() == 3 && (pixels.shape(2) == 1 || pixels.shape(2) == 3) && pixels.size() > 0,
-          "reference must be H x W x 1 or H x W x 3");
-  const Reference<T> reference{pixels.data(), pixels.shape(0), pixels.shape(1), pixels.shape(2),
-                               matrix,        offset,          sigma,           nominal_max};
+  const std::size_t space = sigma_space.size();
+  require((space == 2 || space == 3) && pixels.ndim() == space + 1 &&
+              pixels.shape(space) == sigma.size(),
+          "pixels must be H x W x C or T x H x W x C, as the sigmas say");
+  const std::size_t frames = space == 3 ? pixels.shape(0) : 1;
+  const Reference<T> reference{pixels.data(),
+                               frames,
+                               pixels.shape(space - 2),
+                               pixels.shape(space - 1),
+                               sigma.size(),
+                               feature_map(matrix, offset, sigma),
+                               nominal_max};
+  require(reference.frames * reference.height * reference.width > 0, "there must be a pixel");
+  const SpaceSigmas sigmas{space, sigma_space[space - 1], sigma_space[space - 2], sigma_space[0]};
   const nb::gil_scoped_release release;
-  return new PyGrid(build_grid(reference, sigma_xy, threads));
+  return new PyGrid(build_grid(reference, sigmas, threads));
 }
 
 template <class T>
@@ -463,18 +493,18 @@ void define_domain_transform(nb::module_& m, const char* name) {
 }
 
 template <class R>
-void py_unchanged(const Input<R>& before, const Input<R>& after, float scale,
+void py_unchanged(const Input<R>& before, const Input<R>& after, const std::vector<float>& scale,
                   const Output<float>& weight, int threads) {
-  const std::size_t channels = channels_over(after, weight.size());
-  require(before.size() == after.size() && (channels == 1 || channels == 3), "sizes do not match");
+  require(before.size() == after.size() && after.size() == weight.size() * scale.size(),
+          "sizes do not match");
   const nb::gil_scoped_release release;
-  unchanged(before.data(), after.data(), weight.size(), channels, scale, weight.data(), threads);
+  unchanged(before.data(), after.data(), weight.size(), scale, weight.data(), threads);
 }
 
 template <class T>
 void define_build(nb::module_& m) {
-  m.def("build_grid", &make_grid<T>, "reference"_a.noconvert(), "matrix"_a, "offset"_a,
-        "nominal_max"_a, "sigma_xy"_a, "sigma"_a, "threads"_a);
+  m.def("build_grid", &make_grid<T>, "pixels"_a.noconvert(), "matrix"_a, "offset"_a, "sigma"_a,
+        "nominal_max"_a.none(), "sigma_space"_a, "threads"_a);
   m.def("unchanged", &py_unchanged<T>, "before"_a.noconvert(), "after"_a.noconvert(), "scale"_a,
         "weight"_a.noconvert(), "threads"_a);
 }

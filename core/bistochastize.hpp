@@ -59,9 +59,10 @@ template <class T>
 int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads, int most = 500) {
   const std::size_t vertices = grid.vertices;
   Buffer<T> change(vertices, T{0}), blurred(vertices);
-  // mu as where all neighbours along x and y exist, and one of two along range: few vertices have
+  // mu as where all neighbours in space exist, and one of two along range: few vertices have
   // more, and for those the steps are only slower.
-  const double around = 4 * grid.space + static_cast<double>(grid.dimensions - 2) * grid.range;
+  const double around = 2 * static_cast<double>(grid.space_dimensions) * grid.space +
+                        static_cast<double>(grid.layout.channels) * grid.range;
   const double mu = (grid.centre - around) / (grid.centre + around);
   const double from = 1 + std::clamp(mu, -0.98, 0.0), to = 2;
   const double middle = (from + to) / 2, half = (to - from) / 2;

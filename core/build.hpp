@@ -1,6 +1,7 @@
 // Building the grid: each tile finds its distinct colours by itself, then vertices get numbers.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,12 @@
 #include "threads.hpp"
 
 namespace bilateral {
+
+// The size of a cell in pixels along each axis. Images have the dimensions x and y only.
+struct SpaceSigmas {
+  std::size_t dimensions;
+  double x, y, t = 1;
+};
 
 namespace detail {
 
@@ -51,21 +58,24 @@ bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
     std::vector<std::uint32_t> ranks;
     Ranker<Key> ranker;
   };
-  const std::size_t width = reference.width, columns = tiles.columns();
+  const std::size_t width = grid.width, columns = tiles.columns();
   std::vector<Scratch> scratch(static_cast<std::size_t>(std::max(threads, 1)));
   std::vector<TileRow<Key>> rows(tiles.rows());
   tiles.first = Buffer<std::uint32_t>(tiles.rows() * columns + 1);
-  Buffer<Index> pixel(reference.height * width);
+  Buffer<Index> pixel(grid.pixels());
   std::atomic<bool> overflow{false};
   parallel_for(threads, tiles.rows(), [&](std::size_t r, std::size_t rank) {
     Scratch& mine = scratch[rank];
-    const std::size_t top = tiles.y.start[r], height = tiles.y.size(r);
+    const PixelRuns& runs = grid.row_pixels[r];
+    const std::size_t each = runs.size / width, height = each * runs.frames;
+    const auto line = [&](std::size_t j) {  // the first pixel of the row's line j
+      return runs.first + j / each * runs.stride + j % each * width;
+    };
     mine.row.resize(width);
     mine.keys.resize(width * height);
     mine.ranks.resize(width * height);
     for (std::size_t j = 0; j < height; ++j) {
-      row_keys(reference.data + (top + j) * width * reference.channels, width, bins,
-               mine.row.data());
+      row_keys(reference.data + line(j) * reference.channels, width, bins, mine.row.data());
       for (std::size_t i = 0; i < columns; ++i) {
         const std::size_t left = tiles.x.start[i], w = tiles.x.size(i);
         std::copy_n(mine.row.data() + left, w, mine.keys.data() + left * height + j * w);
@@ -81,7 +91,7 @@ bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
           mine.ranker.rank(mine.keys.data() + left * height, w * height, ranks);
       const auto base = static_cast<std::uint32_t>(found.keys.size());
       for (std::size_t j = 0; j < height; ++j) {
-        Index* out = pixel.data() + (top + j) * width + left;
+        Index* out = pixel.data() + line(j) + left;
         for (std::size_t k = 0; k < w; ++k) out[k] = static_cast<Index>(base + ranks[j * w + k]);
       }
       const auto end = static_cast<std::ptrdiff_t>(distinct);
@@ -107,25 +117,45 @@ bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
 // a band has at least `smallest_band` vertices.
 template <class Key>
 void make_bands(Grid& grid, const Tiles<Key>& tiles) {
-  const Axis coarser = tiles.y.halved();
+  const TileRows coarser = tiles.row.halved();
   grid.band_row.assign(1, 0);
-  for (std::size_t r = 1; r <= coarser.cells(); ++r) {
+  for (std::size_t r = 1; r <= coarser.count(); ++r) {
     const std::size_t row = coarser.start[r];
     const std::uint32_t size = grid.row_vertex[row] - grid.row_vertex[grid.band_row.back()];
-    if (size >= smallest_band || r == coarser.cells()) grid.band_row.push_back(row);
+    if (size >= smallest_band || r == coarser.count()) grid.band_row.push_back(row);
   }
   for (const std::size_t row : grid.band_row) grid.band_vertex.push_back(grid.row_vertex[row]);
 }
 
+// The rows of tiles of a grid's pixels, which it gets, too.
+inline TileRows make_rows(Grid& grid, const SpaceSigmas& sigma) {
+  const Axis y = Axis::of_pixels(grid.height, sigma.y), t = Axis::of_pixels(grid.frames, sigma.t);
+  using Row = std::pair<TileRows::Cell, PixelRuns>;
+  std::vector<Row> rows;
+  const std::size_t frame = grid.height * grid.width;
+  for (std::size_t k = 0; k < t.cells(); ++k)
+    for (std::size_t j = 0; j < y.cells(); ++j)
+      rows.push_back({{y.coordinate[j], t.coordinate[k]},
+                      {t.start[k] * frame + y.start[j] * grid.width, y.size(j) * grid.width,
+                       t.size(k), frame}});
+  std::sort(rows.begin(), rows.end(),
+            [](const Row& a, const Row& b) { return TileRows::before(a.first, b.first); });
+  TileRows made;
+  for (const auto& [cell, pixels] : rows) {
+    made.cell.push_back(cell);
+    grid.row_pixels.push_back(pixels);
+  }
+  return made;
+}
+
 template <class T, class Key>
-void build(const Reference<T>& reference, const Binning& bins, double sigma_xy, Grid& grid,
+void build(const Reference<T>& reference, const Binning& bins, const SpaceSigmas& sigma, Grid& grid,
            int threads) {
   Tiles<Key> tiles;
-  tiles.x = Axis::of_pixels(reference.width, sigma_xy);
-  tiles.y = Axis::of_pixels(reference.height, sigma_xy);
+  tiles.x = Axis::of_pixels(grid.width, sigma.x);
+  tiles.row = make_rows(grid, sigma);
   if (!find_vertices<std::uint16_t>(reference, bins, grid, tiles, threads))
     find_vertices<std::uint32_t>(reference, bins, grid, tiles, threads);
-  grid.row_pixel = tiles.y.start;
   for (std::size_t r = 0; r <= tiles.rows(); ++r) grid.row_vertex.push_back(tiles.row_first(r));
   make_bands(grid, tiles);
   find_edges(grid, tiles, threads);
@@ -135,24 +165,25 @@ void build(const Reference<T>& reference, const Binning& bins, double sigma_xy, 
 }  // namespace detail
 
 template <class T>
-Grid build_grid(const Reference<T>& reference, double sigma_xy, int threads) {
+Grid build_grid(const Reference<T>& reference, const SpaceSigmas& sigma, int threads) {
   Grid grid;
   const Binning bins = make_binning(reference, threads);
+  grid.frames = reference.frames;
   grid.height = reference.height;
   grid.width = reference.width;
-  grid.dimensions = 2 + reference.channels;
+  grid.space_dimensions = sigma.dimensions;
   grid.layout = bins.layout;
   if (bins.layout.total_bits() <= 31 && !bins.clamp)
-    detail::build<T, NarrowKey>(reference, bins, sigma_xy, grid, threads);
+    detail::build<T, NarrowKey>(reference, bins, sigma, grid, threads);
   else
-    detail::build<T, WideKey>(reference, bins, sigma_xy, grid, threads);
+    detail::build<T, WideKey>(reference, bins, sigma, grid, threads);
   return grid;
 }
 
-// Coordinates of all vertices, `dimensions` per vertex: x, y, range...
+// Coordinates of all vertices, `dimensions` per vertex: x, y, perhaps t, range...
 inline std::vector<std::int64_t> coordinates(const Grid& grid) {
   std::vector<std::int64_t> out;
-  out.reserve(grid.vertices * grid.dimensions);
+  out.reserve(grid.vertices * grid.dimensions());
   std::visit(
       [&](const auto& tiles) {
         for (std::size_t r = 0; r < tiles.rows(); ++r)
@@ -160,8 +191,9 @@ inline std::vector<std::int64_t> coordinates(const Grid& grid) {
             for (std::size_t v = tiles.first[r * tiles.columns() + i];
                  v < tiles.first[r * tiles.columns() + i + 1]; ++v) {
               out.push_back(tiles.x.coordinate[i]);
-              out.push_back(tiles.y.coordinate[r]);
-              for (std::size_t k = 0; k + 2 < grid.dimensions; ++k)
+              out.push_back(tiles.row.cell[r].y);
+              if (grid.space_dimensions == 3) out.push_back(tiles.row.cell[r].t);
+              for (std::size_t k = 0; k < grid.layout.channels; ++k)
                 out.push_back(grid.layout.coordinate(tiles.keys[v], k));
             }
       },

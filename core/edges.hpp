@@ -38,29 +38,27 @@ BILATERAL_INLINE void in_turns(std::size_t begin, std::size_t end, F&& f) {
   for (std::size_t i = begin + 4 * run; i < end; ++i) f(i);
 }
 
-// Which ends of an edge lie in the band at hand.
-enum class Ends { both, only_a, only_b };
-
 // Calls f(ends, first_a, first_b, edges, begin, end) for runs of edges of a kind with an end in
 // the band: `ends` is a constant, and a and b are counted from first_a and first_b.
 template <class F>
 void each_run(const Grid& grid, std::size_t band, std::size_t kind, F&& f) {
-  const Band rows(grid, band);
-  const auto& row = grid.edges[kind].row;
-  const bool crosses = kind == y_edges;
-  const std::size_t inside = row[crosses ? rows.row_end - 1 : rows.row_end];
+  const EdgeList& edges = grid.edges[kind];
   std::visit(
       [&](const auto& list) {
-        if (crosses && band > 0)
-          f(std::integral_constant<Ends, Ends::only_b>{}, grid.band_vertex[band - 1], rows.first,
-            list.data(), row[rows.row - 1], row[rows.row]);
-        f(std::integral_constant<Ends, Ends::both>{}, rows.first, rows.first, list.data(),
-          row[rows.row], inside);
-        if (crosses)
-          f(std::integral_constant<Ends, Ends::only_a>{}, rows.first, rows.last, list.data(),
-            inside, row[rows.row_end]);
+        for (std::size_t i = edges.band_run[band]; i < edges.band_run[band + 1]; ++i) {
+          const EdgeRun& run = edges.runs[i];
+          const auto call = [&](auto ends) {
+            f(ends, run.first_a, run.first_b, list.data(), run.begin, run.end);
+          };
+          if (run.ends == Ends::both)
+            call(std::integral_constant<Ends, Ends::both>{});
+          else if (run.ends == Ends::only_a)
+            call(std::integral_constant<Ends, Ends::only_a>{});
+          else
+            call(std::integral_constant<Ends, Ends::only_b>{});
+        }
       },
-      grid.edges[kind].edge);
+      edges.edge);
 }
 
 // f(e, a, b, ends) for every edge of a kind with an end in the band, a and b being vertices.

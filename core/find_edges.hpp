@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "grid.hpp"
@@ -70,6 +72,79 @@ inline FoundEdge* join(const NarrowKey* keys, Lists lists, NarrowKey shift, Foun
   return is_short ? join_short(keys, lists, shift, out) : join_long(keys, lists, shift, out);
 }
 
+// Of each row of tiles: the next one along an axis and the one before, or nowhere.
+struct Adjacent {
+  static constexpr std::size_t nowhere = ~std::size_t{0};
+  std::vector<std::size_t> next, before;
+};
+
+inline Adjacent adjacent_rows(const TileRows& row, bool along_t) {
+  // Sorted so that the next row, if it exists, comes next.
+  std::vector<std::size_t> order(row.count());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto place = [&](std::size_t r) {
+    const TileRows::Cell& cell = row.cell[r];
+    return along_t ? std::pair(cell.y, cell.t) : std::pair(cell.t, cell.y);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  Adjacent adjacent{std::vector(row.count(), Adjacent::nowhere),
+                    std::vector(row.count(), Adjacent::nowhere)};
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    auto wanted = place(order[i]);
+    ++wanted.second;
+    if (place(order[i + 1]) != wanted) continue;
+    adjacent.next[order[i]] = order[i + 1];
+    adjacent.before[order[i + 1]] = order[i];
+  }
+  return adjacent;
+}
+
+// Appends a run, or lengthens the last one if this goes on from there.
+inline void append_run(std::vector<EdgeRun>& runs, std::size_t first_of_band, const EdgeRun& run) {
+  if (run.begin == run.end) return;
+  if (runs.size() > first_of_band) {
+    EdgeRun& last = runs.back();
+    if (last.ends == run.ends && last.first_a == run.first_a && last.first_b == run.first_b &&
+        last.end == run.begin) {
+      last.end = run.end;
+      return;
+    }
+  }
+  runs.push_back(run);
+}
+
+// The runs of each band, given where each row's edges begin; `base` is the first vertex of each
+// row's band.
+inline void make_runs(const Grid& grid, const std::vector<std::size_t>& row, const Adjacent& to,
+                      const std::vector<std::uint32_t>& base, EdgeList& list) {
+  const auto is_in = [&](std::size_t r, std::size_t band) {
+    return r >= grid.band_row[band] && r < grid.band_row[band + 1];
+  };
+  list.band_run.assign(1, 0);
+  for (std::size_t band = 0; band < grid.bands(); ++band) {
+    const auto append = [&](Ends ends, std::size_t a, std::size_t b) {
+      append_run(list.runs, list.band_run.back(), {ends, base[a], base[b], row[a], row[a + 1]});
+    };
+    const auto each = [&](auto&& f) {
+      for (std::size_t r = grid.band_row[band]; r < grid.band_row[band + 1]; ++r) f(r);
+    };
+    each([&](std::size_t r) {
+      const std::size_t before = to.before[r];
+      if (before != Adjacent::nowhere && !is_in(before, band)) append(Ends::only_b, before, r);
+    });
+    each([&](std::size_t r) {
+      if (to.next[r] != Adjacent::nowhere && is_in(to.next[r], band))
+        append(Ends::both, r, to.next[r]);
+    });
+    each([&](std::size_t r) {
+      if (to.next[r] != Adjacent::nowhere && !is_in(to.next[r], band))
+        append(Ends::only_a, r, to.next[r]);
+    });
+    list.band_run.push_back(list.runs.size());
+  }
+}
+
 template <class Index, class Key>
 void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
   const std::size_t columns = tiles.columns(), rows = tiles.rows();
@@ -77,6 +152,12 @@ void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
   std::vector<std::uint32_t> base;  // of each row: its band's first vertex
   for (std::size_t band = 0; band < grid.bands(); ++band)
     base.resize(grid.band_row[band + 1], grid.band_vertex[band]);
+  std::vector<std::size_t> same(rows);
+  std::iota(same.begin(), same.end(), std::size_t{0});
+  std::array<Adjacent, edge_kinds> to;
+  to[range_edges] = to[x_edges] = {same, same};
+  to[y_edges] = adjacent_rows(tiles.row, false);
+  to[t_edges] = adjacent_rows(tiles.row, true);
   std::array<std::vector<std::vector<Edge<Index>>>, edge_kinds> found;
   for (auto& list : found) list.resize(rows);
   const int team = team_size(threads, grid.vertices, 8192);
@@ -85,7 +166,8 @@ void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
     auto& room = scratch[rank];
     const std::size_t most = std::max<std::size_t>(1, grid.layout.channels);
     room.resize(std::max(room.size(), (tiles.row_first(r + 1) - tiles.row_first(r)) * most + 1));
-    const auto collect = [&](EdgeKind kind, std::uint32_t base_b, auto&& search) {
+    const auto collect = [&](EdgeKind kind, auto&& search) {
+      const std::uint32_t base_b = base[to[kind].next[r]];
       FoundEdge* end = room.data();
       for (std::size_t i = 0; i < columns; ++i) end = search(i, r * columns + i, end);
       auto& out = found[kind][r];
@@ -97,29 +179,30 @@ void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
       const std::uint32_t* first = tiles.first.data();
       return join(keys, {first[tile], first[tile + 1], first[other], first[other + 1]}, shift, end);
     };
-    collect(range_edges, base[r], [&](std::size_t, std::size_t tile, FoundEdge* end) {
+    collect(range_edges, [&](std::size_t, std::size_t tile, FoundEdge* end) {
       for (std::size_t k = 0; k < grid.layout.channels; ++k)
         end = beside(tile, tile, grid.layout.unit<Key>(k), end);
       return end;
     });
-    collect(x_edges, base[r], [&](std::size_t i, std::size_t tile, FoundEdge* end) {
+    collect(x_edges, [&](std::size_t i, std::size_t tile, FoundEdge* end) {
       return tiles.x.adjacent(i) ? beside(tile, tile + 1, Key{0}, end) : end;
     });
-    if (tiles.y.adjacent(r))
-      collect(y_edges, base[r + 1], [&](std::size_t, std::size_t tile, FoundEdge* end) {
-        return beside(tile, tile + columns, Key{0}, end);
-      });
+    for (const EdgeKind kind : {y_edges, t_edges})
+      if (const std::size_t next = to[kind].next[r]; next != Adjacent::nowhere)
+        collect(kind, [&](std::size_t i, std::size_t tile, FoundEdge* end) {
+          return beside(tile, next * columns + i, Key{0}, end);
+        });
   });
   for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
-    EdgeList& list = grid.edges[kind];
-    list.row.assign(1, 0);
-    for (const auto& row : found[kind]) list.row.push_back(list.row.back() + row.size());
-    Buffer<Edge<Index>> edges(list.size());
+    std::vector<std::size_t> row(1, 0);
+    for (const auto& edges : found[kind]) row.push_back(row.back() + edges.size());
+    make_runs(grid, row, to[kind], base, grid.edges[kind]);
+    Buffer<Edge<Index>> edges(row.back());
     parallel_for(team, rows, [&](std::size_t r, std::size_t) {
-      std::copy(found[kind][r].begin(), found[kind][r].end(), edges.data() + list.row[r]);
+      std::copy(found[kind][r].begin(), found[kind][r].end(), edges.data() + row[r]);
       found[kind][r] = {};
     });
-    list.edge = std::move(edges);
+    grid.edges[kind].edge = std::move(edges);
   }
 }
 

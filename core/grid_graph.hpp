@@ -33,7 +33,8 @@ inline Buffer<std::uint8_t> parities(const Grid& grid, Crew& crew) {
                   [&](std::size_t row, std::size_t) {
                     for (std::size_t i = 0; i < tiles.columns(); ++i) {
                       const std::size_t tile = row * tiles.columns() + i;
-                      const std::int64_t cell = tiles.x.coordinate[i] + tiles.y.coordinate[row];
+                      const std::int64_t cell =
+                          tiles.x.coordinate[i] + tiles.row.cell[row].y + tiles.row.cell[row].t;
                       for (std::size_t v = tiles.first[tile]; v < tiles.first[tile + 1]; ++v) {
                         int sum = static_cast<int>(cell & 1);
                         for (std::size_t k = 0; k < grid.layout.channels; ++k)
@@ -181,7 +182,7 @@ class GridGraphBuilder {
         graph_.sum_degrees(s);
   }
 
-  static constexpr std::size_t most = 2 * (2 + max_channels);  // neighbours
+  static constexpr std::size_t most = 2 * (3 + max_channels);  // neighbours
   static constexpr std::size_t run = 256;                      // vertices
 
   const Grid& grid_;

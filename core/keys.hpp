@@ -13,10 +13,11 @@
 
 namespace bilateral {
 
-inline constexpr std::size_t max_channels = 3;  // luma and two of chroma
+inline constexpr std::size_t max_channels = 8;
 
 using NarrowKey = std::int32_t;                   // 31 bits: photographs at any usual sigma
 __extension__ typedef unsigned __int128 WideKey;  // everything else
+inline constexpr int most_key_bits = 127;
 
 template <class Key>
 constexpr Key highest_key() {

@@ -22,7 +22,7 @@ std::pair<Tiles<Key>, Level> coarsen(const Tiles<Key>& fine, Key mask, int threa
   };
   Tiles<Key> coarse;
   coarse.x = fine.x.halved();
-  coarse.y = fine.y.halved();
+  coarse.row = fine.row.halved();
   const std::size_t vertices = fine.keys.size(), columns = coarse.columns();
   coarse.first = Buffer<std::uint32_t>(coarse.rows() * columns + 1);
   Level level;
@@ -35,9 +35,9 @@ std::pair<Tiles<Key>, Level> coarsen(const Tiles<Key>& fine, Key mask, int threa
     for (std::size_t i = 0; i < columns; ++i) {
       mine.keys.clear();
       auto each_run = [&](auto&& f) {  // a coarse tile is one run of vertices per fine row
-        for (std::size_t y = coarse.y.start[r]; y < coarse.y.start[r + 1]; ++y)
-          f(fine.first[y * fine.columns() + coarse.x.start[i]],
-            fine.first[y * fine.columns() + coarse.x.start[i + 1]]);
+        for (std::size_t below = coarse.row.start[r]; below < coarse.row.start[r + 1]; ++below)
+          f(fine.first[below * fine.columns() + coarse.x.start[i]],
+            fine.first[below * fine.columns() + coarse.x.start[i + 1]]);
       };
       each_run([&](std::uint32_t begin, std::uint32_t end) {
         for (std::uint32_t v = begin; v < end; ++v)
@@ -58,7 +58,7 @@ std::pair<Tiles<Key>, Level> coarsen(const Tiles<Key>& fine, Key mask, int threa
   });
   number_vertices(rows, coarse, threads);
   for (std::size_t r = 0; r <= coarse.rows(); ++r) {
-    level.band.push_back(fine.row_first(coarse.y.start[r]));
+    level.band.push_back(fine.row_first(coarse.row.start[r]));
     level.parent_band.push_back(coarse.row_first(r));
   }
   parallel_for(team, rows.size(), [&](std::size_t r, std::size_t) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
@@ -26,25 +27,34 @@ inline constexpr double edge_guard = 1e-9;
 // of no use, since no two distinct 16-bit colours are that close.
 inline constexpr double coordinate_limit = 0x1p40;
 
-// Reference pixels, channels interleaved: row-major, H x W x channels. `channels` features are
-// made from them: feature k = sum_j matrix[k][j] * value_j + offset[k], divided by sigma[k].
+using Channels = std::array<double, max_channels>;
+
+// How features are made from a pixel's values: feature k = sum_j matrix[k][j] * value_j + offset[k]
+// of three values, or gain[k] * value_k + offset[k]; then divided by sigma[k].
+struct FeatureMap {
+  bool mixed = false;  // whether `matrix` stands for `gain`
+  std::array<std::array<double, 3>, 3> matrix{};
+  Channels gain{}, offset{}, sigma{};
+};
+
+// Pixels, channels interleaved: row-major, frames x height x width x channels.
 template <class T>
 struct Reference {
   const T* data;
-  std::size_t height, width, channels;
-  std::array<std::array<double, 3>, 3> matrix;  // only the diagonal unless channels == 3
-  std::array<double, 3> offset;
-  std::array<double, 3> sigma;
-  double nominal_max;  // values are usually in [0, nominal_max]
+  std::size_t frames, height, width, channels;
+  FeatureMap map;
+  std::optional<double> nominal_max;  // values are usually in [0, nominal_max]
 };
 
-// cell k = trunc(sum_j scale[k][j] * value_j + shift[k]), never negative.
+// cell k = trunc(sum_j matrix[k][j] * value_j + shift[k]) or trunc(gain[k] * value_k + shift[k]),
+// never negative.
 struct Binning {
   std::size_t channels;
-  std::array<std::array<double, 3>, 3> scale{};
-  std::array<double, 3> shift{};
+  bool mixed;
+  std::array<std::array<double, 3>, 3> matrix{};
+  Channels gain{}, shift{};
   bool clamp = false;  // set when some pixel may lie beyond coordinate_limit
-  std::array<double, 3> largest{};
+  Channels largest{};
   KeyLayout layout;
 };
 
@@ -53,21 +63,21 @@ namespace detail {
 template <class T>
 BILATERAL_INLINE double cell_of(const T* pixel, const Binning& bins, std::size_t k) {
   double value = bins.shift[k];
-  if (bins.channels == 3)
-    value += bins.scale[k][0] * static_cast<double>(pixel[0]) +
-             bins.scale[k][1] * static_cast<double>(pixel[1]) +
-             bins.scale[k][2] * static_cast<double>(pixel[2]);
+  if (bins.mixed)
+    value += bins.matrix[k][0] * static_cast<double>(pixel[0]) +
+             bins.matrix[k][1] * static_cast<double>(pixel[1]) +
+             bins.matrix[k][2] * static_cast<double>(pixel[2]);
   else
-    value += bins.scale[k][k] * static_cast<double>(pixel[k]);
+    value += bins.gain[k] * static_cast<double>(pixel[k]);
   return value;
 }
 
 template <class T>
 BILATERAL_INLINE void rgb_keys(const T* pixels, std::size_t n, const Binning& bins,
                                NarrowKey* keys) {
-  const double a00 = bins.scale[0][0], a01 = bins.scale[0][1], a02 = bins.scale[0][2];
-  const double a10 = bins.scale[1][0], a11 = bins.scale[1][1], a12 = bins.scale[1][2];
-  const double a20 = bins.scale[2][0], a21 = bins.scale[2][1], a22 = bins.scale[2][2];
+  const double a00 = bins.matrix[0][0], a01 = bins.matrix[0][1], a02 = bins.matrix[0][2];
+  const double a10 = bins.matrix[1][0], a11 = bins.matrix[1][1], a12 = bins.matrix[1][2];
+  const double a20 = bins.matrix[2][0], a21 = bins.matrix[2][1], a22 = bins.matrix[2][2];
   const double b0 = bins.shift[0], b1 = bins.shift[1], b2 = bins.shift[2];
   const int s0 = bins.layout.shift[0], s1 = bins.layout.shift[1];
   for (std::size_t x = 0; x < n; ++x) {
@@ -79,12 +89,20 @@ BILATERAL_INLINE void rgb_keys(const T* pixels, std::size_t n, const Binning& bi
   }
 }
 
-template <class T>
-BILATERAL_INLINE void gray_keys(const T* pixels, std::size_t n, const Binning& bins,
-                                NarrowKey* keys) {
-  const double a = bins.scale[0][0], b = bins.shift[0];
-  for (std::size_t x = 0; x < n; ++x)
-    keys[x] = static_cast<std::int32_t>(a * static_cast<double>(pixels[x]) + b);
+// Every feature from a value of its own; with `channels` constant, a gray image's loop is simple.
+template <class T, class Count>
+BILATERAL_INLINE void plain_keys(const T* pixels, std::size_t n, const Binning& bins,
+                                 Count channels, NarrowKey* keys) {
+  if (channels != 1) std::fill_n(keys, n, NarrowKey{0});
+  for (std::size_t k = 0; k < channels; ++k) {
+    const double a = bins.gain[k], b = bins.shift[k];
+    const int s = bins.layout.shift[k];
+    for (std::size_t x = 0; x < n; ++x) {
+      const auto value = static_cast<double>(pixels[x * channels + k]);
+      const auto cell = static_cast<std::int32_t>(a * value + b);
+      keys[x] = channels == 1 ? cell : keys[x] | (cell << s);
+    }
+  }
 }
 
 template <class T>
@@ -101,7 +119,7 @@ BILATERAL_INLINE bool within(const T* values, std::size_t n, T highest) {
   }                                                                                                \
   BILATERAL_MULTIVERSION inline void gray_row(const T* pixels, std::size_t n, const Binning& bins, \
                                               NarrowKey* keys) {                                   \
-    gray_keys(pixels, n, bins, keys);                                                              \
+    plain_keys(pixels, n, bins, std::integral_constant<std::size_t, 1>{}, keys);                   \
   }                                                                                                \
   BILATERAL_MULTIVERSION inline bool all_within(const T* values, std::size_t n, T highest) {       \
     return within(values, n, highest);                                                             \
@@ -117,12 +135,12 @@ BILATERAL_PIXEL_LOOPS(double)
 // Keys of n consecutive pixels.
 template <class T>
 void row_keys(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
-  if (bins.channels == 3)
+  if (bins.mixed)
     detail::rgb_row(pixels, n, bins, keys);
   else if (bins.channels == 1)
     detail::gray_row(pixels, n, bins, keys);
   else
-    std::fill_n(keys, n, NarrowKey{0});
+    detail::plain_keys(pixels, n, bins, bins.channels, keys);
 }
 
 template <class T>
@@ -142,32 +160,38 @@ void row_keys(const T* pixels, std::size_t n, const Binning& bins, WideKey* keys
 // cost one more pass, which finds the true range.
 template <class T>
 Binning make_binning(const Reference<T>& reference, int threads) {
+  const FeatureMap& map = reference.map;
   Binning bins;
   bins.channels = reference.channels;
-  const std::size_t rows = reference.height, row = reference.width * reference.channels;
+  bins.mixed = map.mixed;
+  const std::size_t rows = reference.frames * reference.height;
+  const std::size_t row = reference.width * reference.channels;
   for (std::size_t k = 0; k < bins.channels; ++k) {
-    const double inverse = std::min(1 / reference.sigma[k], coordinate_limit / 512);
-    for (std::size_t j = 0; j < bins.channels; ++j)
-      bins.scale[k][j] = reference.matrix[k][j] * inverse;
-    bins.shift[k] = reference.offset[k] * inverse + edge_guard;
+    const double most = reference.nominal_max ? coordinate_limit / 512 : HUGE_VAL;
+    const double inverse = std::min(1 / map.sigma[k], most);
+    if (map.mixed)
+      for (std::size_t j = 0; j < 3; ++j) bins.matrix[k][j] = map.matrix[k][j] * inverse;
+    bins.gain[k] = map.gain[k] * inverse;
+    bins.shift[k] = map.offset[k] * inverse + edge_guard;
   }
-  std::atomic<bool> nominal{true};
+  std::atomic<bool> nominal{reference.nominal_max.has_value()};
   const auto limit = static_cast<double>(std::numeric_limits<T>::max());
-  if (std::is_floating_point_v<T> || reference.nominal_max < limit)
+  const double white = std::min(reference.nominal_max.value_or(0), limit);
+  if (nominal && (std::is_floating_point_v<T> || white < limit))
     parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
-      if (!detail::all_within(reference.data + y * row, row, static_cast<T>(reference.nominal_max)))
+      if (!detail::all_within(reference.data + y * row, row, static_cast<T>(white)))
         nominal.store(false, std::memory_order_relaxed);
     });
-  std::array<double, 3> low{}, high{};
+  Channels low{}, high{};
   if (nominal) {
     for (std::size_t k = 0; k < bins.channels; ++k) {
-      high[k] = bins.shift[k];
-      for (std::size_t j = 0; j < bins.channels; ++j)
-        high[k] += std::max(bins.scale[k][j], 0.0) * std::min(reference.nominal_max, limit);
+      high[k] = bins.shift[k] + std::max(bins.gain[k], 0.0) * white;
+      if (bins.mixed)
+        for (const double factor : bins.matrix[k]) high[k] += std::max(factor, 0.0) * white;
     }
   } else {
     struct Span {
-      std::array<double, 3> low{}, high{};
+      Channels low{}, high{};
     };
     std::vector<Span> spans(rows);
     parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
@@ -178,8 +202,8 @@ Binning make_binning(const Reference<T>& reference, int threads) {
           const double value = detail::cell_of(pixel, bins, k);
           if (!std::isfinite(value))
             throw std::domain_error(
-                "reference: expected values of a size that can be weighed, got larger ones. "
-                "Divide the reference by its maximum.");
+                "expected values of a size that can be weighed, got larger ones. "
+                "Divide them by their maximum.");
           const double cell = std::clamp(value, -coordinate_limit, coordinate_limit);
           span.low[k] = std::min(span.low[k], std::floor(cell));
           span.high[k] = std::max(span.high[k], cell);
@@ -200,6 +224,10 @@ Binning make_binning(const Reference<T>& reference, int threads) {
     largest.push_back(static_cast<std::uint64_t>(bins.largest[k]));
   }
   bins.layout = KeyLayout::of(largest);
+  if (bins.layout.total_bits() > most_key_bits)
+    throw std::domain_error(
+        "expected at most 2^127 cells of all features together, got more. "
+        "Use larger sigmas, or clip far-off values.");
   return bins;
 }
 

@@ -87,9 +87,10 @@ class Samples {
 
   template <class Index, class F>
   void each_known(std::size_t row, const Index* index, const T* target, F&& f) const {
-    const std::size_t end = grid_.row_pixel[row + 1] * grid_.width;
-    for (std::size_t p = grid_.row_pixel[row] * grid_.width; p < end; ++p)
-      if (finite(target + p * channels_)) f(p, index[p]);
+    each_pixel_run(grid_, row, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t p = begin; p < end; ++p)
+        if (finite(target + p * channels_)) f(p, index[p]);
+    });
   }
 
   // Finds a row's order and the steps of its chunks; returns their sum.

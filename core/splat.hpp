@@ -26,16 +26,27 @@ void each_row(const Grid& grid, int threads, F&& f) {
       grid.pixel);
 }
 
+// f(begin, end) for the runs of pixels that a row of tiles consists of.
+template <class F>
+void each_pixel_run(const Grid& grid, std::size_t row, F&& f) {
+  const PixelRuns& runs = grid.row_pixels[row];
+  for (std::size_t i = 0; i < runs.frames; ++i) {
+    const std::size_t begin = runs.first + i * runs.stride;
+    f(begin, begin + runs.size);
+  }
+}
+
 // S p: sums of K channels over each vertex's pixels.
 template <class T>
 void splat(const Grid& grid, const T* pixels, std::size_t channels, T* vertices, int threads) {
   each_row(grid, threads, [&](std::size_t row, const auto* index) {
     const std::size_t first = grid.row_vertex[row], count = grid.row_vertex[row + 1] - first;
     std::vector<double> sums(count * channels, 0.0);
-    const std::size_t end = grid.row_pixel[row + 1] * grid.width;
-    for (std::size_t p = grid.row_pixel[row] * grid.width; p < end; ++p)
-      for (std::size_t k = 0; k < channels; ++k)
-        sums[index[p] * channels + k] += static_cast<double>(pixels[p * channels + k]);
+    each_pixel_run(grid, row, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t p = begin; p < end; ++p)
+        for (std::size_t k = 0; k < channels; ++k)
+          sums[index[p] * channels + k] += static_cast<double>(pixels[p * channels + k]);
+    });
     for (std::size_t i = 0; i < sums.size(); ++i)
       vertices[first * channels + i] = static_cast<T>(sums[i]);
   });
@@ -46,14 +57,14 @@ template <class T>
 void slice(const Grid& grid, const T* vertices, std::size_t channels, T* pixels, int threads) {
   each_row(grid, threads, [&](std::size_t row, const auto* index) {
     const T* from = vertices + grid.row_vertex[row] * channels;
-    const std::size_t begin = grid.row_pixel[row] * grid.width;
-    const std::size_t end = grid.row_pixel[row + 1] * grid.width;
-    if (channels == 1) {
-      for (std::size_t p = begin; p < end; ++p) pixels[p] = from[index[p]];
-    } else {
-      for (std::size_t p = begin; p < end; ++p)
-        std::copy_n(from + index[p] * channels, channels, pixels + p * channels);
-    }
+    each_pixel_run(grid, row, [&](std::size_t begin, std::size_t end) {
+      if (channels == 1) {
+        for (std::size_t p = begin; p < end; ++p) pixels[p] = from[index[p]];
+      } else {
+        for (std::size_t p = begin; p < end; ++p)
+          std::copy_n(from + index[p] * channels, channels, pixels + p * channels);
+      }
+    });
   });
 }
 
@@ -198,14 +209,8 @@ class RowSplat {
     seen = {};
     low_.assign(channels_, std::numeric_limits<T>::infinity());
     high_.assign(channels_, -std::numeric_limits<T>::infinity());
-    std::size_t y = grid_.row_pixel[row];
-    const std::size_t bottom = grid_.row_pixel[row + 1];
-    if (channels_ == 1)
-      for (; y + interleaved <= bottom; y += interleaved) add_rows(y * grid_.width, count);
-    const std::size_t p = y * grid_.width, left = bottom * grid_.width - p;
-    if (!add_channels(target_ + p * channels_, confidence_ ? confidence_ + p : nullptr, left,
-                      channels_, index_ + p, sums_.data(), low_.data(), high_.data(), seen.known))
-      find_invalid(p, p + left);
+    each_pixel_run(grid_, row,
+                   [&](std::size_t begin, std::size_t end) { add_run(begin, end, count); });
     seen.low.assign(low_.begin(), low_.end());
     seen.high.assign(high_.begin(), high_.end());
     for (std::size_t v = 0; v < count; ++v) {
@@ -222,7 +227,16 @@ class RowSplat {
  private:
   static constexpr std::size_t longest_run = 256;
 
-  void add_rows(std::size_t begin, std::size_t count) {
+  void add_run(std::size_t p, std::size_t end, std::size_t count) {
+    const std::size_t lines = interleaved * grid_.width;
+    if (channels_ == 1)
+      for (; p + lines <= end; p += lines) add_lines(p, count);
+    if (!add_channels(target_ + p * channels_, confidence_ ? confidence_ + p : nullptr, end - p,
+                      channels_, index_ + p, sums_.data(), low_.data(), high_.data(), seen.known))
+      find_invalid(p, end);
+  }
+
+  void add_lines(std::size_t begin, std::size_t count) {
     for (std::size_t x = 0; x < grid_.width; x += longest_run) {
       const std::size_t run = std::min(longest_run, grid_.width - x);
       for (std::size_t lane = 0; lane < interleaved; ++lane) {

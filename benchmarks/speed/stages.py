@@ -15,11 +15,11 @@ def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
     image = checks.reference(problem.reference, None)
     weights = checks.blur("paper", 5)
     matrix, offset = color.feature_map(3, image.highest)
-    ranges = (float(sigma),) * 3
+    cells = [float(sigma)] * 3
     target = problem.target[:, :, np.newaxis]
 
     build, grid = clock(
-        cpu.build_grid, image.pixels, matrix, offset, image.highest, float(sigma), ranges
+        cpu.build_grid, image.pixels, matrix, offset, cells, image.highest, cells[:2]
     )
     coarsen, _ = clock(cpu.coarsen, grid)
     bistochastize, _ = clock(cpu.bistochastize, grid, weights)

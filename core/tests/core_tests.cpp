@@ -82,15 +82,19 @@ struct Image {
       pixels[i] = static_cast<std::uint8_t>((i / (7 * c)) % 3 * 60 + below(random, noise));
   }
 
-  Reference<std::uint8_t> reference(double sigma) const {
-    std::array<std::array<double, 3>, 3> matrix{};
-    for (std::size_t k = 0; k < 3; ++k) matrix[k][k] = 1;
-    return {pixels.data(), height, width, channels, matrix, {}, {sigma, sigma, sigma}, 255};
+  Reference<std::uint8_t> reference(double sigma, std::size_t frames = 1) const {
+    FeatureMap map;
+    map.gain.fill(1);
+    map.sigma.fill(sigma);
+    return {pixels.data(), frames, height / frames, width, channels, map, 255};
   }
 };
 
-Grid make_grid(const Image& image, double sigma_xy, double sigma, int threads) {
-  Grid grid = build_grid(image.reference(sigma), sigma_xy, threads);
+// With `frames`, the image shows them one below the other.
+Grid make_grid(const Image& image, double sigma_xy, double sigma, int threads,
+               std::size_t frames = 1, double sigma_t = 1) {
+  const SpaceSigmas space{frames > 1 ? 3u : 2u, sigma_xy, sigma_xy, sigma_t};
+  Grid grid = build_grid(image.reference(sigma, frames), space, threads);
   build_pyramid(grid, threads);
   grid.centre = 2;
   grid.space = 1;
@@ -99,12 +103,15 @@ Grid make_grid(const Image& image, double sigma_xy, double sigma, int threads) {
 }
 
 std::uint32_t vertex_of(const Grid& grid, std::size_t y, std::size_t x) {
-  const auto row =
-      static_cast<std::size_t>(std::upper_bound(grid.row_pixel.begin(), grid.row_pixel.end(), y) -
-                               grid.row_pixel.begin() - 1);
+  const std::size_t p = y * grid.width + x;
+  std::size_t row = 0;
+  for (std::size_t r = 0; r < grid.rows(); ++r)
+    each_pixel_run(grid, r, [&](std::size_t begin, std::size_t end) {
+      if (begin <= p && p < end) row = r;
+    });
   return std::visit(
       [&](const auto& index) {
-        return grid.row_vertex[row] + static_cast<std::uint32_t>(index[y * grid.width + x]);
+        return grid.row_vertex[row] + static_cast<std::uint32_t>(index[p]);
       },
       grid.pixel);
 }
@@ -113,13 +120,28 @@ void test_grid(Random& random) {
   struct Case {
     std::size_t height, width, channels, noise;
     double sigma_xy, sigma;
+    std::size_t frames = 1;
+    double sigma_t = 1;
   };
-  const Case cases[] = {{1, 1, 1, 9, 8, 8},      {1, 300, 1, 200, 3, 4},   {37, 1, 3, 40, 2.5, 8},
-                        {40, 50, 3, 30, 8, 8},   {33, 47, 3, 250, 5.3, 6}, {20, 30, 1, 250, 0.6, 5},
-                        {64, 64, 3, 250, 64, 2}, {30, 30, 3, 250, 4, 1e-4}};
+  const Case cases[] = {{1, 1, 1, 9, 8, 8},
+                        {1, 300, 1, 200, 3, 4},
+                        {37, 1, 3, 40, 2.5, 8},
+                        {40, 50, 3, 30, 8, 8},
+                        {33, 47, 3, 250, 5.3, 6},
+                        {20, 30, 1, 250, 0.6, 5},
+                        {64, 64, 3, 250, 64, 2},
+                        {30, 30, 3, 250, 4, 1e-4},
+                        {1, 1, 0, 1, 8, 8},
+                        {30, 40, 8, 90, 4, 60},
+                        {6, 1, 1, 9, 2, 8, 6, 2},
+                        {130, 60, 3, 250, 4, 20, 10, 2.5},
+                        {200, 40, 1, 250, 2, 30, 5, 0.6},
+                        {150, 50, 2, 250, 3, 40, 15, 1},
+                        {90, 30, 0, 1, 1, 1, 9, 1}};
   for (const Case& c : cases) {
     const Image image(random, c.height, c.width, c.channels, c.noise);
-    const Grid grid = make_grid(image, c.sigma_xy, c.sigma, 2);
+    const Grid grid = make_grid(image, c.sigma_xy, c.sigma, 2, c.frames, c.sigma_t);
+    const std::size_t frame = c.height / c.frames;
     std::map<std::vector<std::int64_t>, std::uint32_t> vertices;
     std::vector<float> mass(grid.vertices, 0);
     const auto found = coordinates(grid);
@@ -128,7 +150,10 @@ void test_grid(Random& random) {
       for (std::size_t x = 0; x < c.width; ++x) {
         std::vector<std::int64_t> cell{
             static_cast<std::int64_t>(static_cast<double>(x) / c.sigma_xy + edge_guard),
-            static_cast<std::int64_t>(static_cast<double>(y) / c.sigma_xy + edge_guard)};
+            static_cast<std::int64_t>(static_cast<double>(y % frame) / c.sigma_xy + edge_guard)};
+        if (c.frames > 1)
+          cell.push_back(
+              static_cast<std::int64_t>(static_cast<double>(y / frame) / c.sigma_t + edge_guard));
         for (std::size_t k = 0; k < c.channels; ++k)
           cell.push_back(static_cast<std::int64_t>(
               image.pixels[(y * c.width + x) * c.channels + k] / c.sigma + edge_guard));
@@ -161,8 +186,15 @@ void test_grid(Random& random) {
     CHECK(edges == expected);
     CHECK(count == expected.size());
 
+    if (!grid.levels.empty()) CHECK(grid.levels[0].band == grid.band_vertex);
     std::size_t last = grid.vertices;
     for (const Level& level : grid.levels) {
+      for (std::size_t band = 0; band + 1 < level.band.size(); ++band)
+        CHECK(std::all_of(level.parent.data() + level.band[band],
+                          level.parent.data() + level.band[band + 1], [&](std::uint32_t parent) {
+                            return parent >= level.parent_band[band] &&
+                                   parent < level.parent_band[band + 1];
+                          }));
       CHECK(level.parent.size() == last);
       last = level.size.size();
       double total = 0;

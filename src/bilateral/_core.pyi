@@ -110,15 +110,19 @@ class DomainTransform32(_DomainTransform): ...
 class DomainTransform64(_DomainTransform): ...
 
 def unchanged(
-    before: NDArray[Any], after: NDArray[Any], scale: float, weight: NDArray[Any], threads: int
+    before: NDArray[Any],
+    after: NDArray[Any],
+    scale: Sequence[float],
+    weight: NDArray[Any],
+    threads: int,
 ) -> None: ...
 def build_grid(
-    reference: NDArray[Any],
+    pixels: NDArray[Any],
     matrix: Sequence[Sequence[float]],
     offset: Sequence[float],
-    nominal_max: float,
-    sigma_xy: float,
     sigma: Sequence[float],
+    nominal_max: float | None,
+    sigma_space: Sequence[float],
     threads: int,
 ) -> Grid: ...
 def covariance(

@@ -157,16 +157,22 @@ def blur(value: str | tuple[float, float, float], dimensions: int) -> tuple[floa
 
 
 class Reference(NamedTuple):
-    """A checked reference: (H, W, C) pixels in a dtype the core reads, and their white."""
+    """A checked reference: (H, W, C) pixels in a dtype the core reads, and their white.
+
+    For a video (T, H, W, C).
+    """
 
     pixels: Array
     highest: float
 
 
 def reference(
-    value: ArrayLike, highest: float | None, channels: Collection[int] = (1, 3)
+    value: ArrayLike,
+    highest: float | None,
+    channels: Collection[int] = (1, 3),
+    video: bool = False,
 ) -> Reference:
-    """A gray or RGB image: uint8, uint16 or floating point, any strides."""
+    """A gray or RGB image, or a video of such: uint8, uint16 or floating point, any strides."""
     pixels = _array("reference", value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     if pixels.dtype not in (np.uint8, np.uint16) and pixels.dtype.kind != "f":
@@ -174,18 +180,21 @@ def reference(
             f"reference: expected uint8, uint16 or floating point, got dtype {pixels.dtype}. "
             f"Convert it first, for example with .astype(np.float32) and reference_max=."
         )
-    if pixels.ndim == 2:
-        pixels = pixels[:, :, np.newaxis]
-    if pixels.ndim != 3 or pixels.shape[2] not in channels:
-        hint = (
-            " Drop the alpha channel: reference[..., :3]."
-            if pixels.ndim == 3 and pixels.shape[2] == 4
-            else " Channels come last."
+    space = 3 if video else 2
+    if pixels.ndim == space:
+        pixels = pixels[..., np.newaxis]
+    if pixels.ndim != space + 1 or pixels.shape[-1] not in channels:
+        hint = " Channels come last."
+        if pixels.ndim == space + 1 and pixels.shape[-1] == 4:
+            hint = " Drop the alpha channel: reference[..., :3]."
+        elif not video and pixels.ndim == 4:
+            hint = " A video needs sigma_t, the size of a cell in frames."
+        expected = (
+            "a gray video (T, H, W) or an RGB video (T, H, W, 3), since sigma_t was given"
+            if video
+            else "a gray image (H, W) or an RGB image (H, W, 3)"
         )
-        raise ValueError(
-            f"reference: expected a gray image (H, W) or an RGB image (H, W, 3), "
-            f"got shape {np.shape(value)}.{hint}"
-        )
+        raise ValueError(f"reference: expected {expected}, got shape {np.shape(value)}.{hint}")
     if pixels.size == 0:
         raise ValueError(
             f"reference: expected at least one pixel, got shape {np.shape(value)}. "
@@ -200,15 +209,85 @@ def reference(
     return Reference(np.ascontiguousarray(pixels), highest)
 
 
-def reference_value(pixels: Array) -> None:
-    """Raise if a reference has a value that is not finite, which the core found."""
+def finite_values(name: str, pixels: Array) -> None:
+    """Raise if pixels (..., C) have a value that is not finite, which the core found."""
     finite = np.isfinite(pixels)
     if not finite.all():
-        at = tuple(int(i) for i in np.argwhere(~finite)[0])
+        at = tuple(np.argwhere(~finite)[0].tolist())
         raise ValueError(
-            f"reference: expected finite values, got {pixels[at]} at row {at[0]}, "
-            f"column {at[1]}. Replace it, for example with np.nan_to_num(reference)."
+            f"{name}: expected finite values, got {pixels[at]} at {_place(at[:-1])}. "
+            f"Replace it, for example with np.nan_to_num({name})."
         )
+
+
+def _place(index: Sequence[int]) -> str:
+    """Where a pixel is, in words."""
+    names = ("frame", "row", "column")[-len(index) :]
+    return ", ".join(f"{name} {i}" for name, i in zip(names, index, strict=True))
+
+
+MOST_FEATURES = 8
+
+
+class Features(NamedTuple):
+    """Checked features: (H, W, C) or (T, H, W, C), and the size of a cell along each axis."""
+
+    pixels: Array
+    sigmas: tuple[float, ...]
+    sigma_space: tuple[float, ...]
+
+
+def features(
+    value: ArrayLike, sigmas: float | Sequence[float], sigma_space: float | Sequence[float]
+) -> Features:
+    """Up to eight features per pixel of an image, a video or a volume, with their sigmas."""
+    pixels = _array("features", value)
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
+    several = _are_several(sigma_space)
+    space = np.size(sigma_space) if several else max(pixels.ndim - 1, 2)
+    if space not in (2, 3):
+        raise ValueError(
+            f"sigma_space: expected one number, or one for each of the axes (y, x) or (t, y, x), "
+            f"got {_got(sigma_space)}."
+        )
+    if pixels.ndim == space:
+        pixels = pixels[..., np.newaxis]
+    if pixels.ndim != space + 1 or pixels.shape[-1] > MOST_FEATURES:
+        named = "(T, H, W)" if space == 3 else "(H, W)"
+        hint = (
+            " For one feature of a volume (T, H, W) give sigma_space as (t, y, x)."
+            if pixels.ndim == 3 and not several
+            else ""
+        )
+        raise ValueError(
+            f"features: expected shape {named[:-1]}, C), with C from 0 to {MOST_FEATURES}, or "
+            f"{named} for one feature, got {np.shape(value)}. Channels come last.{hint}"
+        )
+    if math.prod(pixels.shape[:-1]) == 0:
+        raise ValueError(f"features: expected at least one pixel, got shape {np.shape(value)}.")
+    if pixels.dtype not in (np.uint8, np.uint16):
+        pixels = pixels.astype(_compute_dtype(pixels.dtype), copy=False)
+    return Features(
+        np.ascontiguousarray(pixels),
+        _each("sigmas", sigmas, pixels.shape[-1], "feature"),
+        _each("sigma_space", sigma_space, space, "axis"),
+    )
+
+
+def _are_several(value: Any) -> bool:
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _each(name: str, value: Any, number: int, of: str) -> tuple[float, ...]:
+    """Numbers above 0, one for each of some things, or one for all of them."""
+    if not _are_several(value):
+        return (positive(name, value),) * number
+    if len(value) != number:
+        raise ValueError(
+            f"{name}: expected one number, or one for each {of}, {number} in all, "
+            f"got {_got(value)}."
+        )
+    return tuple(positive(f"{name}[{i}]", item) for i, item in enumerate(value))
 
 
 class Target(NamedTuple):
@@ -221,7 +300,7 @@ class Target(NamedTuple):
 
 def target(
     value: ArrayLike,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     dtype: DTypeLike | None,
     precise: bool = False,
     name: str = "target",
@@ -256,8 +335,9 @@ def _result_dtype(value: DTypeLike) -> np.dtype[Any]:
 
 
 def pixel_map(name: str, values: Array, shape: tuple[int, ...]) -> None:
-    """An array (H, W) or (H, W, K) with at least one channel."""
-    if values.ndim not in (2, 3) or values.shape[:2] != shape or values.size == 0:
+    """An array of the reference's shape, or with channels behind it, and at least one of them."""
+    channels = values.ndim - len(shape)
+    if channels not in (0, 1) or values.shape[: len(shape)] != shape or values.size == 0:
         raise ValueError(
             f"{name}: expected shape {shape} or {(*shape, 'K')}, as the reference has, "
             f"got {values.shape}. Resize it to the reference first; channels come last."
@@ -265,7 +345,7 @@ def pixel_map(name: str, values: Array, shape: tuple[int, ...]) -> None:
 
 
 def confidence(
-    value: ArrayLike | None, shape: tuple[int, int], dtype: np.dtype[Any]
+    value: ArrayLike | None, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array | None:
     """A weight per pixel, or None for 1 everywhere. Its values are checked as they are summed.
 
@@ -281,7 +361,7 @@ def confidence(
     return np.ascontiguousarray(values, dtype=dtype)
 
 
-def _one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, int], of: str) -> Array:
+def _one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...], of: str) -> Array:
     values = _array(name, value)
     if values.shape != shape and values.shape != (*shape, 1):
         raise ValueError(
@@ -291,10 +371,10 @@ def _one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, int], of: str)
     return values.reshape(shape)
 
 
-def _wrong_weight(name: str, values: Array, row: int, column: int) -> ValueError:
+def _wrong_weight(name: str, values: Array, index: Sequence[int]) -> ValueError:
     return ValueError(
-        f"{name}: expected finite numbers, 0 or above, got {values[row, column]} at row {row}, "
-        f"column {column}. Set it to 0 where there is no data."
+        f"{name}: expected finite numbers, 0 or above, got {values[tuple(index)]} at "
+        f"{_place(index)}. Set it to 0 where there is no data."
     )
 
 
@@ -302,7 +382,8 @@ def confidence_value(values: Array | None, invalid: int | None) -> None:
     """Raise if the sum over pixels found a confidence that is negative or not finite."""
     if invalid is None or values is None:
         return
-    raise _wrong_weight("confidence", values, *divmod(invalid, values.shape[1]))
+    index = [int(i) for i in np.unravel_index(invalid, values.shape)]
+    raise _wrong_weight("confidence", values, index)
 
 
 def some_data(problem: T | None) -> T:
@@ -315,14 +396,14 @@ def some_data(problem: T | None) -> T:
     return problem
 
 
-def weights(value: ArrayLike | None, shape: tuple[int, int], dtype: np.dtype[Any]) -> Array | None:
+def weights(value: ArrayLike | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
     """A weight per pixel, divided by the largest, or None for 1 everywhere."""
     if value is None:
         return None
     given = _one_per_pixel("weights", value, shape, "an image").astype(np.float64, copy=False)
     bad = ~((given >= 0) & np.isfinite(given))
     if bad.any():
-        raise _wrong_weight("weights", given, *np.argwhere(bad)[0].tolist())
+        raise _wrong_weight("weights", given, np.argwhere(bad)[0].tolist())
     largest = given.max()
     if largest == 0:
         raise ValueError("weights: expected a number above 0 somewhere, got 0 everywhere.")
@@ -338,10 +419,15 @@ def known(found: bool) -> None:
         )
 
 
-def smooth(value: Any) -> tuple[float, float] | None:
+def smooth(value: Any, reference: Reference | None) -> tuple[float, float] | None:
     """The domain transform's sigmas after a solve, or None."""
     if value is None:
         return None
+    if reference is None:
+        raise ValueError(
+            f"smooth: expected None, since the grid was made from features and not from an image, "
+            f"got {_got(value)}. Call bilateral.domain_transform on the result."
+        )
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise TypeError(
             f"smooth: expected two numbers (sigma_xy, sigma_rgb) or None, got {_got(value)}. "
@@ -361,7 +447,7 @@ def loss(value: T) -> T:
     return value
 
 
-def loss_weights(value: ArrayLike, shape: tuple[int, int]) -> Array:
+def loss_weights(value: ArrayLike, shape: tuple[int, ...]) -> Array:
     """What a loss made of the residuals: a finite number per pixel, 0 or above."""
     weights = _array("loss.weight", value)
     if weights.shape != shape:
@@ -394,8 +480,8 @@ def vertex_values(name: str, value: ArrayLike, n_vertices: int) -> Array:
     return np.ascontiguousarray(values, dtype=_compute_dtype(values.dtype))
 
 
-def pixel_values(name: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
-    """An array (H, W) or (H, W, K) to compute with."""
+def pixel_values(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """An array of the reference's shape, or with channels behind it, to compute with."""
     values = _array(name, value)
     pixel_map(name, values, shape)
     return np.ascontiguousarray(values, dtype=_compute_dtype(values.dtype))
@@ -488,7 +574,7 @@ def last_solution(shape: tuple[int, ...] | None, like: Target) -> None:
         )
     if shape != like.values.shape:
         raise ValueError(
-            f"warm_start: expected a last solution of the target's height, width and channels "
+            f"warm_start: expected a last solution of the target's shape with channels, "
             f"{like.values.shape}, got one of {shape}. Leave warm_start out, or give an array."
         )
 

@@ -26,10 +26,10 @@ def feature_map(channels: int, highest: float) -> tuple[NDArray[np.float64], NDA
 
     Returns
     -------
-    matrix : (3, 3) array
-    offset : (3,) array
+    matrix : (channels, channels) array
+    offset : (channels,) array
     """
     scale = 255.0 / highest
     if channels == 1:
-        return np.diag([scale, 0.0, 0.0]), np.zeros(3)
+        return np.full((1, 1), scale), np.zeros(1)
     return RGB_TO_YUV * scale, YUV_OFFSET

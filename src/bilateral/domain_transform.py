@@ -91,7 +91,7 @@ def domain_transform(
             most = float(np.finfo(real).max) / 4
             found = found._replace(pixels=np.clip(found.pixels, -most, most) * 4)
     except ValueError:
-        checks.reference_value(guide.pixels)
+        checks.finite_values("reference", guide.pixels)
         raise
     checks.known(found.known)
     return checks.as_dtype(found.pixels.reshape(wanted.shape), wanted.dtype)

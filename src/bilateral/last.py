@@ -19,8 +19,8 @@ class Last(NamedTuple):
     """One row per vertex, in the target's own unit; NaN where nothing is known."""
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Height, width and channels."""
+    def shape(self) -> tuple[int, ...]:
+        """The grid's shape, and channels."""
         return (*self.grid.shape, self.y.shape[1])
 
     def on(self, grid: BilateralGrid) -> "Last":
@@ -43,9 +43,8 @@ class Last(NamedTuple):
 
 
 def _unchanged(before: BilateralGrid, after: BilateralGrid) -> Array | None:
-    """A weight per pixel that falls with the change of colour, on the scale of a cell."""
-    old, new = before._reference, after._reference
-    if old.pixels.shape != new.pixels.shape or old.pixels.dtype != new.pixels.dtype:
+    """A weight per pixel that falls with the change of its features, on the scale of a cell."""
+    old, new = before._features, after._features
+    if old.shape != new.shape or old.dtype != new.dtype or new.shape[-1] == 0:
         return None
-    sigma_luma = float(after._made_with[0][1])
-    return cpu.unchanged(old.pixels, new.pixels, 255 / new.highest / sigma_luma)
+    return cpu.unchanged(old, new, after._change_scale)

@@ -19,6 +19,7 @@ def solve(
     sigma_xy: float = 8,
     sigma_luma: float = 8,
     sigma_chroma: float = 8,
+    sigma_t: float | None = None,
     smoothness: float = 4.0,
     blur: str | tuple[float, float, float] = "paper",
     tolerance: float = 1e-3,
@@ -49,6 +50,9 @@ def solve(
         Size of a grid cell in pixels.
     sigma_luma, sigma_chroma : float
         Size of a grid cell in 8-bit grey levels.
+    sigma_t : float, optional
+        Size of a grid cell in frames, for videos: reference, target and confidence then have an
+        axis T before H, and all frames are smoothed together.
     smoothness : float
         The paper's lambda: larger is smoother.
     blur, reference_max
@@ -78,7 +82,13 @@ def solve(
     """
     began = time.perf_counter()
     grid = BilateralGrid(
-        reference, sigma_xy, sigma_luma, sigma_chroma, blur, reference_max=reference_max
+        reference,
+        sigma_xy,
+        sigma_luma,
+        sigma_chroma,
+        blur,
+        sigma_t=sigma_t,
+        reference_max=reference_max,
     )
     solver = BilateralSolver(
         grid,

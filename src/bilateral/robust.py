@@ -49,7 +49,7 @@ def solve(
     Parameters
     ----------
     grid : BilateralGrid
-    target : (H, W, K) array
+    target : (..., K) array
     problem : System
         The first round's, with the caller's confidence. Its arrays serve the others, too.
     y : array
@@ -97,9 +97,9 @@ def _reweigh_pixels(
 ) -> system.System | None:
     """The next problem for any loss and any numbers."""
     x = cpu.slice_(grid._core, system.values(problem, y).astype(np.float64), grid.shape)
-    known = np.asarray(np.isfinite(target).all(axis=2))
-    e = np.where(known[:, :, np.newaxis], x - target, 0.0)
-    distance = e[:, :, 0] if e.shape[2] == 1 else np.hypot.reduce(e, axis=2)
+    known = np.asarray(np.isfinite(target).all(axis=-1))
+    e = np.where(known[..., np.newaxis], x - target, 0.0)
+    distance = e[..., 0] if e.shape[-1] == 1 else np.hypot.reduce(e, axis=-1)
     weights = checks.loss_weights(loss.weight(distance), grid.shape)
     return system.observe(grid, target.astype(np.float64), weights, smoothness)
 

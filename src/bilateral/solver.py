@@ -195,7 +195,7 @@ class BilateralSolver:
     ) -> tuple[Array, SolveInfo]:
         began, grid = time.perf_counter(), self.grid
         wanted, weights = self._check(grid, target, confidence, dtype)
-        sigmas = checks.smooth(smooth)
+        sigmas = checks.smooth(smooth, grid._reference)
         if rank_tolerance is not None:
             checks.fraction("rank_tolerance", rank_tolerance)
         earlier = self._earlier(grid, warm_start, wanted)
@@ -422,18 +422,18 @@ class BilateralSolver:
     ) -> tuple[Array, SolveInfo]:
         began, grid = time.perf_counter(), self.grid
         wanted, initial = self._check(grid, target, confidence, dtype)
-        sigmas = checks.smooth(smooth)
+        sigmas = checks.smooth(smooth, grid._reference)
         earlier = self._earlier(grid, warm_start, wanted)
         checks.loss(loss)
         checks.count("iterations", iterations, 1)
         checks.choice("weights", weights, WEIGHTS)
         checks.not_negative("min_change", min_change)
         checks.callback(callback)
-        channels = wanted.values.shape[2]
+        channels = wanted.values.shape[-1]
         parts = [slice(None)] if weights == "joint" else [slice(k, k + 1) for k in range(channels)]
         solutions, movements = [], np.zeros(0)
         for part in parts:
-            values = np.ascontiguousarray(wanted.values[:, :, part])
+            values = np.ascontiguousarray(wanted.values[..., part])
             before = None if earlier is None else earlier[:, part]
             problem = self._observe(grid, values, initial)
             rounds = robust.solve(
@@ -547,9 +547,12 @@ def _pixels(
     grid: BilateralGrid, y: Array, wanted: checks.Target, sigmas: tuple[float, float] | None
 ) -> Array:
     pixels = cpu.slice_(grid._core, y, grid.shape)
-    if sigmas is not None:
-        guide = grid._reference
-        pixels = domain_transform(pixels, guide.pixels, *sigmas, reference_max=guide.highest)
+    if sigmas is not None and grid._reference is not None:
+        guide, highest = grid._reference
+        frames = pixels[np.newaxis] if pixels.ndim == 3 else pixels
+        guides = guide.reshape(*frames.shape[:3], -1)
+        for i, frame in enumerate(guides):
+            frames[i] = domain_transform(frames[i], frame, *sigmas, reference_max=highest)
     return checks.as_dtype(pixels.reshape(wanted.shape), wanted.dtype)
 
 

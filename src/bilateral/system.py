@@ -1,5 +1,6 @@
 """The linear system A y = b of one target on a grid (Eq. 6 of the paper)."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -84,7 +85,7 @@ def _serves(
     if dtype == np.float64 or not moderate:
         return moderate
     # float32's rounding of the smoothness term, summed over the vertices, against the data term
-    stiffness = smoothness * grid.shape[0] * grid.shape[1] / confidence
+    stiffness = smoothness * math.prod(grid.shape) / confidence
     return bool(stiffness <= 100 * np.sqrt(grid.n_vertices))
 
 
@@ -107,14 +108,12 @@ def _in_other_units(
 ) -> System:
     size = _size(seen)
     unit = np.where(size > 0, size, 1.0)
-    known = np.asarray(np.isfinite(target).all(axis=2))
+    known = np.asarray(np.isfinite(target).all(axis=-1))
     largest = 1.0
     if confidence is not None:
         largest = float(confidence[known].max())
         confidence = np.where(known, confidence, 0) / largest
-    values = np.divide(
-        target, unit, where=known[:, :, np.newaxis], out=np.full_like(target, np.nan)
-    )
+    values = np.divide(target, unit, where=known[..., np.newaxis], out=np.full_like(target, np.nan))
     seen = cpu.splat_target(grid._core, values, confidence)
     # Beyond these, more or less smoothness changes nothing that float64 could show.
     with np.errstate(over="ignore", under="ignore"):
@@ -136,9 +135,10 @@ def carry(y: Array, old: System, new: System) -> Array:
 
 
 def vertex_means(grid: BilateralGrid, pixels: Array) -> Array:
-    """Each vertex's mean of (H, W, K) pixels."""
+    """Each vertex's mean of (..., K) pixels."""
     ones = np.ones(grid.shape, pixels.dtype)
-    mean: Array = cpu.splat(grid._core, pixels) / cpu.splat(grid._core, ones)[:, np.newaxis]
+    mass = cpu.splat(grid._core, ones, grid.shape)[:, np.newaxis]
+    mean: Array = cpu.splat(grid._core, pixels, grid.shape) / mass
     return mean
 
 
@@ -175,7 +175,7 @@ def preconditioner(grid: BilateralGrid, system: System, options: Options) -> str
     """
     if options.preconditioner != "multigrid":
         return options.preconditioner
-    pixels = grid.shape[0] * grid.shape[1]
+    pixels = math.prod(grid.shape)
     easy = system.smoothness * pixels <= _EASY * float(system.weight.sum(dtype=np.float64))
     return "pyramid" if easy and bool((system.weight > 0).all()) else "multigrid"
 

@@ -1,6 +1,6 @@
 """The operations on the CPU, by the C++ core. Arrays are C-contiguous float32 or float64."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +16,29 @@ Samples = _core.Samples32 | _core.Samples64
 Solver = _core.Solver32 | _core.Solver64
 
 
+class PixelError(ValueError):
+    """Pixels have values that no grid can hold."""
+
+
 def build_grid(
     pixels: Array,
     matrix: NDArray[np.float64],
     offset: NDArray[np.float64],
-    highest: float,
-    sigma_xy: float,
-    sigmas: tuple[float, float, float],
+    sigmas: Sequence[float],
+    highest: float | None,
+    sigma_space: Sequence[float],
 ) -> Grid:
-    """Vertices and edges of the simplified bilateral grid of an (H, W, C) reference."""
-    return _core.build_grid(
-        pixels, matrix.tolist(), offset.tolist(), highest, sigma_xy, list(sigmas), get_num_threads()
-    )
+    """Vertices and edges of the simplified bilateral grid of (H, W, C) or (T, H, W, C) pixels.
+
+    Their features are ``matrix @ pixel + offset``, of which only three may be mixed. Pixels are
+    from 0 to `highest` as a rule, and of any size if that is None. `sigma_space` is in the order
+    of the pixels' axes.
+    """
+    features, threads = (matrix.tolist(), offset.tolist(), list(sigmas)), get_num_threads()
+    try:
+        return _core.build_grid(pixels, *features, highest, list(sigma_space), threads)
+    except ValueError as error:
+        raise PixelError(str(error)) from None
 
 
 def coarsen(grid: Grid) -> None:
@@ -40,15 +51,15 @@ def bistochastize(grid: Grid, blur: tuple[float, float, float]) -> None:
     grid.bistochastize(*blur, get_num_threads())
 
 
-def splat(grid: Grid, pixels: Array) -> Array:
-    """S pixels: (H, W[, K]) to (n_vertices[, K])."""
-    out = np.empty((grid.n_vertices, *pixels.shape[2:]), pixels.dtype)
+def splat(grid: Grid, pixels: Array, shape: tuple[int, ...]) -> Array:
+    """S pixels: (*shape[, K]) to (n_vertices[, K])."""
+    out = np.empty((grid.n_vertices, *pixels.shape[len(shape) :]), pixels.dtype)
     grid.splat(pixels, out, get_num_threads())
     return out
 
 
-def slice_(grid: Grid, vertices: Array, shape: tuple[int, int]) -> Array:
-    """S^T vertices: (n_vertices[, K]) to (H, W[, K])."""
+def slice_(grid: Grid, vertices: Array, shape: tuple[int, ...]) -> Array:
+    """S^T vertices: (n_vertices[, K]) to (*shape[, K])."""
     out = np.empty((*shape, *vertices.shape[1:]), vertices.dtype)
     grid.slice(vertices, out, get_num_threads())
     return out
@@ -61,9 +72,9 @@ def blur(grid: Grid, vertices: Array) -> Array:
     return out
 
 
-def unchanged(before: Array, after: Array, scale: float) -> Array:
-    """A weight per pixel, float32: 1 for the same colour, 0 from a change of 3 / scale on."""
-    weight = np.empty(after.shape[:2], np.float32)
+def unchanged(before: Array, after: Array, scale: Sequence[float]) -> Array:
+    """A weight per pixel, float32: 1 for the same values, 0 from a change of 3 / scale on."""
+    weight = np.empty(after.shape[:-1], np.float32)
     _core.unchanged(before, after, scale, weight, get_num_threads())
     return weight
 
@@ -88,16 +99,16 @@ class Observation(NamedTuple):
 
 
 def splat_target(grid: Grid, target: Array, confidence: Array | None) -> Observation:
-    """Splat an (H, W, K) target with its confidence; non-finite values count as 0."""
+    """Splat a (..., K) target with its confidence; non-finite values count as 0."""
     weight = np.empty(grid.n_vertices, target.dtype)
-    weighted = np.empty((grid.n_vertices, target.shape[2]), target.dtype)
+    weighted = np.empty((grid.n_vertices, target.shape[-1]), target.dtype)
     seen = grid.splat_target(target, confidence, weight, weighted, get_num_threads())
     known, total, low, high, invalid = seen
     return Observation(weight, weighted, known, total, np.array(low), np.array(high), invalid)
 
 
 def samples(grid: Grid, target: Array) -> Samples:
-    """The known pixels of an (H, W, K) target in an order that suits `splat_robust`."""
+    """The known pixels of a (..., K) target in an order that suits `splat_robust`."""
     kind = _core.Samples32 if target.dtype == np.float32 else _core.Samples64
     return kind(grid, target, get_num_threads())
 
