@@ -54,6 +54,7 @@ template <class Index, class T, class Key>
 bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& grid,
                    Tiles<Key>& tiles, int threads) {
   struct Scratch {
+    std::vector<std::size_t> lines;  // the first pixel of each line of a row of tiles
     std::vector<Key> row, keys;
     std::vector<std::uint32_t> ranks;
     Ranker<Key> ranker;
@@ -67,15 +68,16 @@ bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
   parallel_for(threads, tiles.rows(), [&](std::size_t r, std::size_t rank) {
     Scratch& mine = scratch[rank];
     const PixelRuns& runs = grid.row_pixels[r];
-    const std::size_t each = runs.size / width, height = each * runs.frames;
-    const auto line = [&](std::size_t j) {  // the first pixel of the row's line j
-      return runs.first + j / each * runs.stride + j % each * width;
-    };
+    mine.lines.clear();
+    for (std::size_t i = 0; i < runs.frames; ++i)
+      for (std::size_t p = 0; p < runs.size; p += width)
+        mine.lines.push_back(runs.first + i * runs.stride + p);
+    const std::size_t height = mine.lines.size();
     mine.row.resize(width);
     mine.keys.resize(width * height);
     mine.ranks.resize(width * height);
     for (std::size_t j = 0; j < height; ++j) {
-      row_keys(reference.data + line(j) * reference.channels, width, bins, mine.row.data());
+      row_keys(reference.data + mine.lines[j] * reference.channels, width, bins, mine.row.data());
       for (std::size_t i = 0; i < columns; ++i) {
         const std::size_t left = tiles.x.start[i], w = tiles.x.size(i);
         std::copy_n(mine.row.data() + left, w, mine.keys.data() + left * height + j * w);
@@ -91,7 +93,7 @@ bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
           mine.ranker.rank(mine.keys.data() + left * height, w * height, ranks);
       const auto base = static_cast<std::uint32_t>(found.keys.size());
       for (std::size_t j = 0; j < height; ++j) {
-        Index* out = pixel.data() + line(j) + left;
+        Index* out = pixel.data() + mine.lines[j] + left;
         for (std::size_t k = 0; k < w; ++k) out[k] = static_cast<Index>(base + ranks[j * w + k]);
       }
       const auto end = static_cast<std::ptrdiff_t>(distinct);
