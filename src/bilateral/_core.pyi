@@ -109,6 +109,28 @@ class _DomainTransform:
 class DomainTransform32(_DomainTransform): ...
 class DomainTransform64(_DomainTransform): ...
 
+class _PixelGraph:
+    @staticmethod
+    def of(reference: NDArray[Any], smoothness: float, sigma: float, threads: int) -> Any: ...
+    def polish(
+        self,
+        z: NDArray[Any],
+        anchor: float,
+        target: NDArray[Any] | None,
+        weight: NDArray[Any] | None,
+        low: NDArray[Any] | None,
+        low_weight: NDArray[Any] | None,
+        scale: float,
+        rounds: int,
+        steps: int,
+        threads: int,
+    ) -> None: ...
+
+class PixelGraph32(_PixelGraph): ...
+class PixelGraph64(_PixelGraph): ...
+
+def block_means(pixels: NDArray[Any], means: NDArray[Any], threads: int) -> None: ...
+def spread_blocks(values: NDArray[Any], pixels: NDArray[Any], threads: int) -> None: ...
 def unchanged(
     before: NDArray[Any],
     after: NDArray[Any],

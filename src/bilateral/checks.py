@@ -353,7 +353,7 @@ def confidence(
     """
     if value is None:
         return None
-    values = _one_per_pixel("confidence", value, shape, "a target")
+    values = _one_per_pixel("confidence", value, shape, "All channels of a target share it.")
     if dtype == np.float32 and values.dtype.kind == "f" and values.dtype.itemsize > 4:
         largest = values.max()
         if largest > _FLOAT32_LARGE or 0 < largest < 1 / _FLOAT32_LARGE:
@@ -361,14 +361,32 @@ def confidence(
     return np.ascontiguousarray(values, dtype=dtype)
 
 
-def _one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...], of: str) -> Array:
+def _one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...], hint: str) -> Array:
     values = _array(name, value)
     if values.shape != shape and values.shape != (*shape, 1):
         raise ValueError(
-            f"{name}: expected one number per pixel, shape {shape}, got {values.shape}. "
-            f"All channels of {of} share it."
+            f"{name}: expected one number per pixel, shape {shape}, got {values.shape}. {hint}"
         )
     return values.reshape(shape)
+
+
+def one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """A number per pixel, to compute with."""
+    values = _one_per_pixel(name, value, shape, "Resize it first.")
+    return np.ascontiguousarray(values, dtype=_compute_dtype(values.dtype))
+
+
+def plain_weights(
+    name: str, value: ArrayLike | None, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
+    """A weight per pixel, as it is; 1 everywhere for None."""
+    if value is None:
+        return np.ones(shape, dtype)
+    given = _one_per_pixel(name, value, shape, "All channels share it.").astype(dtype, copy=False)
+    bad = ~((given >= 0) & np.isfinite(given))
+    if bad.any():
+        raise _wrong_weight(name, given, np.argwhere(bad)[0].tolist())
+    return given
 
 
 def _wrong_weight(name: str, values: Array, index: Sequence[int]) -> ValueError:
@@ -400,10 +418,7 @@ def weights(value: ArrayLike | None, shape: tuple[int, ...], dtype: np.dtype[Any
     """A weight per pixel, divided by the largest, or None for 1 everywhere."""
     if value is None:
         return None
-    given = _one_per_pixel("weights", value, shape, "an image").astype(np.float64, copy=False)
-    bad = ~((given >= 0) & np.isfinite(given))
-    if bad.any():
-        raise _wrong_weight("weights", given, np.argwhere(bad)[0].tolist())
+    given = plain_weights("weights", value, shape, np.dtype(np.float64))
     largest = given.max()
     if largest == 0:
         raise ValueError("weights: expected a number above 0 somewhere, got 0 everywhere.")
@@ -528,6 +543,24 @@ def one_or_two(name: str, value: Any, check: Callable[[str, Any], T]) -> tuple[T
     if len(value) != 2:
         raise ValueError(f"{name}: expected one or two numbers, got {_got(value)}.")
     return check(f"{name}[0]", value[0]), check(f"{name}[1]", value[1])
+
+
+def no_smaller(name: str, shape: tuple[int, ...], of: str, least: tuple[int, ...]) -> None:
+    """Raise if a shape is smaller than that of something along an axis."""
+    if any(length < low for length, low in zip(shape, least, strict=True)):
+        raise ValueError(f"{name}: expected at least the shape of {of}, {least}, got {shape}.")
+
+
+def same_shape(name: str, shape: tuple[int, ...], of: str, expected: tuple[int, ...]) -> None:
+    """Raise if something has another shape than it should."""
+    if shape != expected:
+        raise ValueError(f"{name}: expected the shape of {of}, {expected}, got {shape}.")
+
+
+def only_with(name: str, value: object, other: str) -> None:
+    """Raise if an argument was given that means nothing without another."""
+    if value is not None:
+        raise TypeError(f"{name}: expected None, since there is no {other}, got {_got(value)}.")
 
 
 def ascending(lower: Array, upper: Array) -> None:
