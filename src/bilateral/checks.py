@@ -563,6 +563,51 @@ def only_with(name: str, value: object, other: str) -> None:
         raise TypeError(f"{name}: expected None, since there is no {other}, got {_got(value)}.")
 
 
+def depth_map(
+    name: str, value: ArrayLike, invalid: float | None, dtype: DTypeLike | None
+) -> Target:
+    """A depth map (H, W) of any real dtype, NaN where it is not finite or has the invalid value."""
+    given = _array(name, value)
+    if given.ndim != 2 or given.size == 0:
+        raise ValueError(
+            f"{name}: expected shape (H, W) with at least one value, got {given.shape}."
+        )
+    result = given.dtype if dtype is None else _result_dtype(dtype)
+    values = given.astype(np.result_type(_compute_dtype(given.dtype), _compute_dtype(result)))
+    values[~np.isfinite(values)] = np.nan
+    if invalid is not None:
+        values[given == not_nan("invalid", invalid)] = np.nan
+    return Target(values, given.shape, result)
+
+
+def some_known(name: str, known: Array) -> None:
+    """Raise if nothing is known."""
+    if not known.any():
+        raise ValueError(
+            f"{name}: expected at least one finite value that is not invalid and has a confidence "
+            f"above 0, got none. Check how the map was read, and what marks its holes."
+        )
+
+
+def enlarged(
+    name: str, factor: float | None, low: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[int, int]:
+    """The shape that a low-resolution map has times a factor: the reference's, or a bit more."""
+    no_smaller("reference", shape[:2], "depth_lowres", low)
+    if factor is None:
+        return shape[0], shape[1]
+    number = positive(name, factor)
+    full = tuple(round(length * number) for length in low)
+    if any(not n <= most < n + number for n, most in zip(shape, full, strict=False)):
+        ratios = dict.fromkeys(f"{n / m:.4g}" for n, m in zip(shape, low, strict=False))
+        fits = " or ".join(ratios)
+        raise ValueError(
+            f"{name}: expected {fits}, the ratio of the shapes {shape[:2]} and {low}, "
+            f"got {_got(factor)}. Leave it out to take the ratio."
+        )
+    return full[0], full[1]
+
+
 def ascending(lower: Array, upper: Array) -> None:
     """Raise if an interval ends before it begins."""
     wrong = lower > upper
