@@ -606,6 +606,13 @@ NB_MODULE(_core, m) {
       .def("coarsen", &PyGrid::coarsen, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("bistochastize", &PyGrid::balance, "centre"_a, "space"_a, "range"_a, "threads"_a,
            nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "mass",
+          [](const PyGrid& self) {
+            const Buffer<float>& mass = self.grid().mass;
+            return nb::ndarray<nb::numpy, const float>(mass.data(), {mass.size()});
+          },
+          nb::rv_policy::reference_internal)
       .def("coordinates", [](const PyGrid& self) { return coordinates(self.grid()); });
   define_for<float>(grid);
   define_for<double>(grid);

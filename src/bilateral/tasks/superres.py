@@ -29,6 +29,9 @@ _ROUNDS = 3
 """Of back-projection. Each moves the block means about as far as the noise lets them."""
 _ROUND_SMOOTHNESS = 0.7
 """For confidences that sum to 1 for a low-resolution pixel with the usual noise."""
+_ROUND_ANCHOR = 0.25
+"""How much the last estimate counts, on the same scale. It keeps holes as the first one left them,
+and vertices that few blocks see."""
 _EDGE = 0.2
 """Neighbours in the polished map differ by less than this part of the noise, unless at an edge."""
 
@@ -171,7 +174,10 @@ def _improve(x: Array, low: Array, weights: Array, scene: _Scene) -> Array:
     solver = BilateralSolver(scene.grid, _ROUND_SMOOTHNESS)
     for _ in range(_ROUNDS):
         seen, _ = _observe(x, low, weights)
-        x = scene.smooth(solver.solve(*seen.back_project(x)))
+        target, confidence = seen.back_project(x)
+        anchor = _ROUND_ANCHOR * low.size / x.size
+        sum_ = confidence + anchor
+        x = scene.smooth(solver.solve((confidence * target + anchor * x) / sum_, sum_))
     seen, noise = _observe(x, low, weights)
     octaves = math.log2(math.sqrt(x.size / low.size))
     return polish(
