@@ -25,6 +25,7 @@
 #include "components.hpp"
 #include "domain_transform.hpp"
 #include "grid.hpp"
+#include "hierarchy.hpp"
 #include "lowrank.hpp"
 #include "median.hpp"
 #include "multigrid.hpp"
@@ -152,6 +153,13 @@ void py_blur(const PyGrid& self, const Input<T>& vertices, const Output<T>& out,
 }
 
 template <class T>
+void py_rms(const PyGrid& self, const Input<T>& vertices, const Output<double>& out) {
+  const std::size_t channels = channels_over(vertices, self.grid().vertices);
+  require(out.size() == channels, "out does not match the input");
+  pixel_rms(self.grid(), vertices.data(), channels, out.data());
+}
+
+template <class T>
 void py_median(const Input<T>& image, const Output<T>& out, std::size_t size, int threads) {
   require(image.ndim() == 3 && image.size() > 0, "image must be H x W x K");
   require(out.size() == image.size(), "out does not match the image");
@@ -242,6 +250,14 @@ void py_start(const PyGrid& self, const Input<T>& weight, const Input<T>& weight
   const nb::gil_scoped_release release;
   (pyramid ? pyramid_start<T> : flat_start<T>)(grid, weight.data(), weighted.data(), channels,
                                                x.data(), threads);
+}
+
+template <class T>
+void py_push_pull(const PyGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
+  const std::size_t channels = channels_over(vertices, self.grid().vertices);
+  require(out.size() == vertices.size(), "out does not match the input");
+  const nb::gil_scoped_release release;
+  push_pull_values(self.grid(), vertices.data(), channels, out.data(), threads);
 }
 
 template <class T>
@@ -354,11 +370,14 @@ void define_for(nb::class_<PyGrid>& grid) {
   grid.def("splat", &py_splat<T>, "pixels"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
       .def("slice", &py_slice<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
       .def("blur", &py_blur<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
+      .def("rms", &py_rms<T>, "vertices"_a.noconvert(), "out"_a.noconvert())
       .def("splat_target", &py_splat_target<T>, "target"_a.noconvert(),
            "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "threads"_a)
       .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
            "x"_a.noconvert(), "threads"_a)
+      .def("push_pull", &py_push_pull<T>, "vertices"_a.noconvert(), "out"_a.noconvert(),
+           "threads"_a)
       .def("nested_start", &py_nested_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "smoothness"_a, "x"_a.noconvert(), "threads"_a)
       .def("draw_probes", &py_draw_probes<T>, "weight"_a.noconvert(), "smoothness"_a, "seed"_a,

@@ -57,6 +57,19 @@ void slice(const Grid& grid, const T* vertices, std::size_t channels, T* pixels,
   });
 }
 
+// Per channel, the root of the mean of (S^T v)^2 over the pixels.
+template <class T>
+void pixel_rms(const Grid& grid, const T* vertices, std::size_t channels, double* rms) {
+  std::fill_n(rms, channels, 0.0);
+  for (std::size_t v = 0; v < grid.vertices; ++v)
+    for (std::size_t k = 0; k < channels; ++k) {
+      const auto value = static_cast<double>(vertices[v * channels + k]);
+      rms[k] += static_cast<double>(grid.mass[v]) * value * value;
+    }
+  for (std::size_t k = 0; k < channels; ++k)
+    rms[k] = std::sqrt(rms[k] / static_cast<double>(grid.pixels()));
+}
+
 // What the splat of a target found on its way.
 struct Observed {
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();

@@ -198,12 +198,21 @@ class Solver:
         self._made: dict[tuple[np.dtype[Any], str], cpu.Solver] = {}
 
     def solve(
-        self, system: System, x: Array, callback: Callback | None = None, *, warm: bool = False
+        self,
+        system: System,
+        x: Array,
+        callback: Callback | None = None,
+        *,
+        warm: bool = False,
+        fill: bool = True,
     ) -> cpu.Outcome:
-        """Improve the start `x` in place to the solution; a warm one may be there in one step."""
+        """Improve the start `x` in place to the solution; a warm one may be there in one step.
+
+        Parts of the grid without data get the pyramid start if `fill`, else they keep x.
+        """
         kind = preconditioner(self._grid, system, self._options)
         least = 1 if warm and kind == "multigrid" else 2
-        return self._run(kind, system, x, callback, fill=True, least_steps=least, of_movement=0.0)
+        return self._run(kind, system, x, callback, fill=fill, least_steps=least, of_movement=0.0)
 
     def follow(self, system: System, x: Array, of_movement: float) -> cpu.Outcome:
         """Improve in place what solved a system much like this one.

@@ -47,9 +47,10 @@ def splat(grid: Grid, pixels: Array) -> Array:
     return out
 
 
-def slice_(grid: Grid, vertices: Array, shape: tuple[int, int]) -> Array:
-    """S^T vertices: (n_vertices[, K]) to (H, W[, K])."""
-    out = np.empty((*shape, *vertices.shape[1:]), vertices.dtype)
+def slice_(grid: Grid, vertices: Array, shape: tuple[int, int], out: Array | None = None) -> Array:
+    """S^T vertices: (n_vertices[, K]) to (H, W[, K]), in `out` if given."""
+    if out is None:
+        out = np.empty((*shape, *vertices.shape[1:]), vertices.dtype)
     grid.slice(vertices, out, get_num_threads())
     return out
 
@@ -58,6 +59,13 @@ def blur(grid: Grid, vertices: Array) -> Array:
     """B-bar vertices."""
     out = np.empty_like(vertices)
     grid.blur(vertices, out, get_num_threads())
+    return out
+
+
+def rms(grid: Grid, vertices: Array) -> NDArray[np.float64]:
+    """Root of the mean square over the pixels, per channel of (n_vertices, K)."""
+    out = np.empty(vertices.shape[1])
+    grid.rms(vertices, out)
     return out
 
 
@@ -143,6 +151,16 @@ def start(grid: Grid, weight: Array, weighted: Array, initial: str, smoothness: 
     else:
         grid.start(weight, weighted, initial == "pyramid", x, get_num_threads())
     return x
+
+
+def push_pull(grid: Grid, vertices: Array) -> Array:
+    """H vertices: each one's own value and its means over ever larger surroundings.
+
+    H is symmetric, and the paper's start is H S (c t) / H S c.
+    """
+    out = np.empty_like(vertices)
+    grid.push_pull(vertices, out, get_num_threads())
+    return out
 
 
 def draw_probes(grid: Grid, weight: Array, smoothness: float, seed: int, probes: int) -> Array:
