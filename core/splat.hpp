@@ -12,6 +12,7 @@
 #include "grid.hpp"
 #include "lanes.hpp"
 #include "multiversion.hpp"
+#include "vectors.hpp"
 
 namespace bilateral {
 
@@ -26,17 +27,39 @@ void each_row(const Grid& grid, int threads, F&& f) {
       grid.pixel);
 }
 
+namespace detail {
+
+// Adds rows of pixels, one channel, to the sums of their vertices. Neighbouring pixels mostly share
+// a vertex, so adding along one row waits for the previous sum each time. Several rows in turn,
+// with sums of their own, keep the adders busy.
+template <std::size_t Rows, class T, class Index>
+void add_in_turns(const T* pixels, const Index* index, std::size_t width, std::size_t count,
+                  double* sums) {
+  for (std::size_t x = 0; x < width; ++x)
+    for (std::size_t lane = 0; lane < Rows; ++lane)
+      sums[lane * count + index[lane * width + x]] += static_cast<double>(pixels[lane * width + x]);
+}
+
+}  // namespace detail
+
 // S p: sums of K channels over each vertex's pixels.
 template <class T>
 void splat(const Grid& grid, const T* pixels, std::size_t channels, T* vertices, int threads) {
   each_row(grid, threads, [&](std::size_t row, const auto* index) {
     const std::size_t first = grid.row_vertex[row], count = grid.row_vertex[row + 1] - first;
-    std::vector<double> sums(count * channels, 0.0);
+    constexpr std::size_t rows = 4;
+    std::vector<double> sums(channels == 1 ? rows * count : count * channels, 0.0);
+    std::size_t y = grid.row_pixel[row];
+    if (channels == 1)
+      for (; y + rows <= grid.row_pixel[row + 1]; y += rows)
+        detail::add_in_turns<rows>(pixels + y * grid.width, index + y * grid.width, grid.width,
+                                   count, sums.data());
     const std::size_t end = grid.row_pixel[row + 1] * grid.width;
-    for (std::size_t p = grid.row_pixel[row] * grid.width; p < end; ++p)
+    for (std::size_t p = y * grid.width; p < end; ++p)
       for (std::size_t k = 0; k < channels; ++k)
         sums[index[p] * channels + k] += static_cast<double>(pixels[p * channels + k]);
-    for (std::size_t i = 0; i < sums.size(); ++i)
+    for (std::size_t i = count * channels; i < sums.size(); ++i) sums[i % count] += sums[i];
+    for (std::size_t i = 0; i < count * channels; ++i)
       vertices[first * channels + i] = static_cast<T>(sums[i]);
   });
 }
@@ -57,11 +80,50 @@ void slice(const Grid& grid, const T* vertices, std::size_t channels, T* pixels,
   });
 }
 
+// The gradients of target and confidence at each pixel, from values at its vertex (see inverse.py):
+//   of_target = c z   and   of_confidence = sum_k z_k (t_k - y_k) + extra.
+// `confidence` (1 everywhere), `extra` (0) and either result may be null.
+template <class T>
+struct Gradients {
+  const T *z, *y, *extra, *target, *confidence;
+  T *of_target, *of_confidence;
+};
+
+template <class T>
+void slice_gradients(const Grid& grid, const Gradients<T>& g, std::size_t channels, int threads) {
+  each_row(grid, threads, [&](std::size_t row, const auto* index) {
+    const std::size_t begin = grid.row_pixel[row] * grid.width;
+    const std::size_t end = grid.row_pixel[row + 1] * grid.width, first = grid.row_vertex[row];
+    const T* z = g.z + first * channels;
+    const T* y = g.y + first * channels;
+    const T* c = g.confidence;
+    const T* t = g.target;
+    if (T* __restrict out = g.of_target; out && channels == 1) {
+      for (std::size_t p = begin; p < end; ++p) out[p] = c ? c[p] * z[index[p]] : z[index[p]];
+    } else if (out) {
+      for (std::size_t p = begin; p < end; ++p)
+        for (std::size_t k = 0; k < channels; ++k)
+          out[p * channels + k] = (c ? c[p] : T{1}) * z[index[p] * channels + k];
+    }
+    T* __restrict out = g.of_confidence;
+    if (!out) return;
+    const T* extra = g.extra ? g.extra + first : nullptr;
+    for (std::size_t p = begin; p < end; ++p) {
+      const std::size_t v = index[p];
+      T sum = extra ? extra[v] : T{0};
+      for (std::size_t k = 0; k < channels; ++k)
+        sum += z[v * channels + k] * (t[p * channels + k] - y[v * channels + k]);
+      out[p] = sum;
+    }
+  });
+}
+
 // Per channel, the root of the mean of (S^T v)^2 over the pixels.
 template <class T>
 void pixel_rms(const Grid& grid, const T* vertices, std::size_t channels, double* rms) {
   std::fill_n(rms, channels, 0.0);
-  for (std::size_t v = 0; v < grid.vertices; ++v)
+  if (channels == 1) rms[0] = detail::weighted_square(vertices, grid.mass.data(), grid.vertices);
+  for (std::size_t v = 0; v < grid.vertices && channels > 1; ++v)
     for (std::size_t k = 0; k < channels; ++k) {
       const auto value = static_cast<double>(vertices[v * channels + k]);
       rms[k] += static_cast<double>(grid.mass[v]) * value * value;

@@ -9,7 +9,7 @@ S diag(c) S^T, and everything that a derivative of the solution needs is a linea
 """
 
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,27 @@ from bilateral.solver import BilateralSolver
 
 Array = NDArray[Any]
 
+_OF_RESULT = {"multigrid": 5.0, "pyramid": 10.0, "jacobi": 10.0}
+"""M g may have an estimated RMS error of this many tolerances of its own RMS. The estimate is too
+high, most of all that for the paper's preconditioners: at the tolerance 1e-3 the error is 0.1 to
+0.7 % of the norm."""
+_OF_SOLUTION = {"multigrid": 0.4, "pyramid": 0.7, "jacobi": 0.7}
+"""A confidence's gradient holds the difference of target and solution, which magnifies the
+solution's error. So for it a solution with a larger estimated error than this many tolerances is
+improved first, from where it was."""
 _TRUST, _ATTEMPTS = 0.5, 4
-"""A solution of less than this part of its start's size is solved further, since its error was
-judged by the start's size; so many times at most."""
+"""A result of less than this part of its start's size is solved further, since its error was judged
+by the start's size; so many times at most."""
+
+
+class Wanted(NamedTuple):
+    """Where gradients go; None: not wanted."""
+
+    target: Array | None
+    """(H, W, K)"""
+    confidence: Array | None
+    """(H, W)"""
+    smoothness: bool
 
 
 class Inverse:
@@ -32,35 +50,33 @@ class Inverse:
     Threads may share it; they take turns.
     """
 
-    def __init__(self, solver: BilateralSolver, problem: system.System) -> None:
+    def __init__(self, solver: BilateralSolver, problem: system.System, y: Array) -> None:
         self.grid: BilateralGrid = solver.grid
         self._solver = solver
         self._problem = problem
+        self._y = y  # of the problem, where derivatives are taken
+        self._exact = False  # whether y is good enough for a confidence's gradient
+        self._kind = system.preconditioner(solver.grid, problem, solver._options)
+        self._lock = threading.RLock()
+        self._found: Array | None = None
+        self.may_have_gaps = bool((problem.weight == 0).any())
+        """Whether parts of the grid may have no data; where it was looked up, whether they do."""
         self._engine = system.Solver(solver.grid, solver._options)
-        self._lock = threading.Lock()
-        self._found: tuple[Array | None] | None = None
 
     @classmethod
     def of(
-        cls, solver: BilateralSolver, confidence: Array | None, dtype: np.dtype[Any]
+        cls, solver: BilateralSolver, target: Array, confidence: Array | None, solution: Array
     ) -> "Inverse":
-        """Without a target: for a confidence (H, W), to compute in `dtype`."""
-        nothing = np.zeros((*solver.grid.shape, 1), dtype)
-        wanted, weights = solver._check(solver.grid, nothing, confidence, None)
-        return cls(solver, solver._observe(solver.grid, wanted.values, weights))
-
-    @property
-    def may_have_gaps(self) -> bool:
-        """Whether a vertex has no data, without which no part of the grid is without."""
-        return bool((self._problem.weight == 0).any())
+        """The same from inputs and output of a solve: pixels (H, W, K), confidence (H, W)."""
+        grid = solver.grid
+        wanted, weights = solver._check(grid, target, confidence, None)
+        problem = solver._observe(grid, wanted.values, weights)
+        means = system.vertex_means(grid, np.ascontiguousarray(solution, wanted.values.dtype))
+        return cls(solver, problem, system.start_at(problem, means))
 
     def apply(self, g: Array, out: Array) -> cpu.Outcome:
-        """M g for pixels (H, W, K), into `out`.
-
-        The RMS error of each channel is the solver's tolerance times the RMS of its result.
-        """
-        with self._lock:
-            x, outcome = self._solve(cpu.splat(self.grid._core, g))
+        """M g for pixels (H, W, K), into `out`."""
+        x, outcome = self._solve(cpu.splat(self.grid._core, g))
         _slice(self.grid, x, out)
         return outcome
 
@@ -74,46 +90,96 @@ class Inverse:
             out[...] = 0
             return
         v = cpu.splat(self.grid._core, g)
-        v[~gaps if transposed else gaps] = 0
-        v = cpu.push_pull(self.grid._core, v)
-        v[gaps if transposed else ~gaps] = 0
-        _slice(self.grid, v, out)
+        _slice(self.grid, self._spread(v, gaps if transposed else ~gaps), out)
+
+    def gradients(
+        self, h: Array, target: Array, confidence: Array | None, wanted: Wanted
+    ) -> tuple[float, cpu.Outcome]:
+        """The gradients of a loss from its gradient h in the solution, into `wanted`.
+
+        As `bilateral.torch.derivatives` derives them, but with all that happens at pixels in one
+        pass. Returns the gradient of the smoothness, and how the solve went.
+        """
+        grid, problem, gaps = self.grid._core, self._problem, self._gaps()
+        h_v = cpu.splat(grid, h)
+        x, outcome = self._solve(h_v)
+        y = self._solution(exact=wanted.confidence is not None).astype(h.dtype, copy=False)
+        z, extra = x, None
+        if gaps is not None and (wanted.target is not None or wanted.confidence is not None):
+            q = cpu.push_pull(grid, problem.weight).astype(h.dtype, copy=False)
+            a = h_v * (gaps / (q * h.dtype.type(problem.confidence_unit)))[:, np.newaxis]
+            of_y = np.einsum("vk,vk->v", a, y)
+            spread = self._spread(np.column_stack([a, of_y]), gaps)
+            pulled = np.ascontiguousarray(spread[:, :-1])
+            z, extra = x + pulled, np.einsum("vk,vk->v", pulled, y) - spread[:, -1]
+        if wanted.target is not None or wanted.confidence is not None:
+            cpu.slice_gradients(
+                grid, z, y, extra, target, confidence, wanted.target, wanted.confidence
+            )
+        return -cpu.smoothness_product(grid, x, y) if wanted.smoothness else 0.0, outcome
+
+    def warn(self, outcome: cpu.Outcome, stacklevel: int) -> None:
+        """Warn if a solve ended before its tolerance was reached; level 1 is the caller."""
+        self._solver._warn(outcome, stacklevel + 2)
+
+    def _solution(self, *, exact: bool) -> Array:
+        with self._lock:
+            if exact and not self._exact:
+                y, tolerance = self._y.copy(), _OF_SOLUTION[self._kind] * self._solver.tolerance
+                self._engine.solve(self._problem, y, warm=True, fill=False, tolerance=tolerance)
+                self._y, self._exact = y, True
+            return system.values(self._problem, self._y)
+
+    def _judge(self, outcome: cpu.Outcome) -> None:
+        error = outcome.residuals[-1] if outcome.residuals else np.inf
+        self._exact = error <= _OF_SOLUTION[self._kind] * self._solver.tolerance
 
     def _gaps(self) -> Array | None:
         """Which vertices are connected to no data; None: none."""
+        if not self.may_have_gaps:
+            return None
         if self._found is None:
-            gaps = None
-            if self.may_have_gaps:
-                gaps = ~cpu.with_data(self.grid._core, self._problem.weight)
-            self._found = (gaps if gaps is not None and gaps.any() else None,)
-        return self._found[0]
+            self._set_gaps(~cpu.with_data(self.grid._core, self._problem.weight))
+        return self._found
 
-    def warn(self, outcome: cpu.Outcome, stacklevel: int) -> None:
-        """Warn if a solve ended before its tolerance was reached."""
-        self._solver._warn(outcome, stacklevel + 1)
+    def _set_gaps(self, gaps: Array) -> None:
+        self.may_have_gaps = bool(gaps.any())
+        self._found = gaps
+
+    def _spread(self, v: Array, source: Array) -> Array:
+        """H v from vertices of one kind, in and out of parts without data, to the other."""
+        v = cpu.push_pull(self.grid._core, v * source[:, np.newaxis])
+        v *= ~source[:, np.newaxis]
+        return v
 
     def _solve(self, b: Array) -> tuple[Array, cpu.Outcome]:
         """A^-1 b at the vertices, 0 in parts without data."""
         problem, gaps = self._problem, self._gaps()
-        if gaps is not None:
-            b[gaps] = 0
         # Gradients may be of any size. A power of 2 costs no rounding.
-        unit = np.exp2(np.round(np.log2(np.maximum(np.abs(b).max(axis=0), np.finfo(b.dtype).tiny))))
-        scaled = (b / unit).astype(problem.weight.dtype)
+        unit = 2.0 ** np.frexp(max(b.max(), -b.min(), np.finfo(b.dtype).tiny))[1]
+        scaled = (b * b.dtype.type(1 / unit)).astype(problem.weight.dtype, copy=False)
+        if gaps is not None:
+            scaled *= ~gaps[:, np.newaxis]
         problem = problem._replace(weighted=scaled)
         x = system.start(self.grid, problem, self._solver._options)
         if gaps is not None:
-            x[gaps] = 0
+            x *= ~gaps[:, np.newaxis]
         size = cpu.rms(self.grid._core, x)
-        for attempt in range(_ATTEMPTS):
-            scale = np.where(size > 0, size, 1.0)
-            outcome = self._engine.solve(
-                problem._replace(scale=scale), x, warm=attempt > 0, fill=False
-            )
-            size = cpu.rms(self.grid._core, x)
-            if not outcome.converged or not ((size > 0) & (size < _TRUST * scale)).any():
-                break
-        return x * (unit / problem.confidence_unit).astype(x.dtype), outcome
+        with self._lock:
+            for attempt in range(_ATTEMPTS):
+                scale = np.where(size > 0, size, 1.0)
+                outcome = self._engine.solve(
+                    problem._replace(scale=scale),
+                    x,
+                    warm=attempt > 0,
+                    fill=False,
+                    tolerance=_OF_RESULT[self._kind] * self._solver.tolerance,
+                )
+                size = cpu.rms(self.grid._core, x)
+                if not outcome.converged or not ((size > 0) & (size < _TRUST * scale)).any():
+                    break
+        x *= x.dtype.type(unit / problem.confidence_unit)
+        return x.astype(b.dtype, copy=False), outcome
 
 
 def solve(
@@ -124,8 +190,11 @@ def solve(
     wanted, weights = solver._check(grid, target, confidence, None)
     problem = solver._observe(grid, wanted.values, weights)
     y = solver._start(grid, problem, None)
-    kept = Inverse(solver, problem)
+    kept = Inverse(solver, problem, y)
     outcome = kept._engine.solve(problem, y)
+    kept._judge(outcome)
+    if kept.may_have_gaps:
+        kept._set_gaps(~kept._engine.with_data())
     _slice(grid, system.values(problem, y), out)
     return kept, outcome
 

@@ -62,6 +62,30 @@ def blur(grid: Grid, vertices: Array) -> Array:
     return out
 
 
+def slice_gradients(
+    grid: Grid,
+    z: Array,
+    y: Array,
+    extra: Array | None,
+    target: Array,
+    confidence: Array | None,
+    of_target: Array | None,
+    of_confidence: Array | None,
+) -> None:
+    """The products c z and sum_k z_k (t_k - y_k) + extra at each pixel, into those wanted.
+
+    z, y and extra are given at the vertices.
+    """
+    grid.slice_gradients(
+        z, y, extra, target, confidence, of_target, of_confidence, get_num_threads()
+    )
+
+
+def smoothness_product(grid: Grid, x: Array, y: Array) -> float:
+    """x^T (D_m - D_n B-bar D_n) y, the sum over the channels of (n_vertices, K)."""
+    return grid.smoothness_product(x, y, get_num_threads())
+
+
 def rms(grid: Grid, vertices: Array) -> NDArray[np.float64]:
     """Root of the mean square over the pixels, per channel of (n_vertices, K)."""
     out = np.empty(vertices.shape[1])
@@ -181,6 +205,13 @@ def solver(grid: Grid, dtype: np.dtype[Any], preconditioner: str) -> Solver:
     """Memory and whatever else solves on one grid share; not for two threads at once."""
     kind = _core.Solver32 if dtype == np.float32 else _core.Solver64
     return kind(grid, preconditioner, get_num_threads())
+
+
+def was_with_data(solver: Solver, n_vertices: int) -> NDArray[np.bool_]:
+    """`with_data` of the solver's last problem, which it has found."""
+    out = np.empty(n_vertices, np.bool_)
+    solver.with_data(out)
+    return out
 
 
 class Outcome(NamedTuple):

@@ -14,7 +14,7 @@ def solve(info: Any, in_dims: Dims, tensors: Sequence[Any], call: Callable[..., 
     reference, target, confidence, smoothness, like = tensors
     dims = in_dims[:5]
     if dims[3] is not None:
-        return _one_by_one(info.batch_size, dims, tensors, call)
+        return one_by_one(info.batch_size, dims, tensors, call)
     if dims[0] is None and dims[2] is None:
         assert dims[1] is not None
         y, handle = call(reference, _into_channels(target, dims[1]), confidence, smoothness, like)
@@ -31,7 +31,7 @@ def map_(info: Any, in_dims: Dims, tensors: Sequence[Any], call: Callable[..., A
     handle, reference, g, confidence, smoothness = tensors
     dims = in_dims[:5]
     if dims[4] is not None:
-        return _one_by_one(info.batch_size, dims, tensors, call)
+        return one_by_one(info.batch_size, dims, tensors, call)
     if dims[0] is None and dims[1] is None and dims[3] is None:
         assert dims[2] is not None
         y = call(handle, reference, _into_channels(g, dims[2]), confidence, smoothness)
@@ -79,7 +79,8 @@ def _out_of_images(value: Tensor, count: int) -> Tensor:
     return value.reshape(count, -1, *value.shape[1:])
 
 
-def _one_by_one(count: int, dims: Dims, tensors: Sequence[Any], call: Callable[..., Any]) -> Any:
+def one_by_one(count: int, dims: Dims, tensors: Sequence[Any], call: Callable[..., Any]) -> Any:
+    """The rule that always works."""
     results = []
     for i in range(count):
         own = (
@@ -89,4 +90,5 @@ def _one_by_one(count: int, dims: Dims, tensors: Sequence[Any], call: Callable[.
         results.append(call(*own))
     if isinstance(results[0], Tensor):
         return torch.stack(results), 0
-    return tuple(torch.stack(parts) for parts in zip(*results, strict=True)), (0, 0)
+    stacked = tuple(torch.stack(parts) for parts in zip(*results, strict=True))
+    return stacked, (0,) * len(stacked)

@@ -101,6 +101,24 @@ class Matrix:
         result: Tensor = _apply(_Surroundings, *tensors, transposed, self._config)
         return result
 
+    def gradients(
+        self, target: Tensor, y: Tensor, needs: tuple[bool, bool, bool], h: Tensor
+    ) -> Grads:
+        """All gradients of a solve at once, as constants."""
+        handle, reference, confidence, smoothness = self._tensors
+        found = operators.gradients(
+            handle,
+            reference,
+            h,
+            confidence,
+            smoothness,
+            target,
+            y,
+            list(needs),
+            *self._config.arguments,
+        )
+        return tuple(grad if need else None for grad, need in zip(found, needs, strict=True))
+
     def weigh(self, values: Tensor) -> Tensor:
         """The product c v."""
         return values if self.c is None else self.c * values
@@ -135,6 +153,8 @@ def _solve_backward(
     matrix: Matrix, target: Tensor, y: Tensor, needs: tuple[bool, bool, bool], h: Tensor
 ) -> Grads:
     """Gradients of target, confidence and smoothness."""
+    if not torch.is_grad_enabled() and forward_ad._current_level < 0:
+        return matrix.gradients(target, y, needs, h)
     wants_target, wants_confidence, wants_smoothness = needs
     z = matrix.inverse(h)
     pull, more = z, None

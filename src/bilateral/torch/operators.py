@@ -6,7 +6,7 @@ matrix and becomes channels of one solve.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ def solve(
     """The solution and a handle on what derivatives need; `like` is a handle with the same grid."""
     count = _matrices(reference, target, confidence)
     values = _pixels(target, count)
-    weights = None if confidence is None else _pixels(confidence, confidence.shape[0])[..., 0]
+    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
     out = torch.empty(values.shape, dtype=target.dtype)
     known, inverses = kept.find(like), list[Inverse]()
     for i in range(count):
@@ -57,7 +57,7 @@ def solve(
             grid = known[min(i, len(known) - 1)].grid
         elif reference.shape[0] == 1 and inverses:
             grid = inverses[0].grid
-        weight = None if weights is None else weights[min(i, len(weights) - 1)]
+        weight = None if weights is None else weights[i]
         try:
             solver = _solver(reference, i, grid, smoothness, *config)
             matrix, outcome = inverse.solve(solver, values[i], weight, out[i].numpy())
@@ -76,6 +76,84 @@ def _(
 ) -> tuple[Tensor, Tensor]:
     count = _matrices(reference, target, confidence)
     return _fake(target, count), target.new_empty((count,), dtype=torch.int64)
+
+
+@torch.library.custom_op(
+    "bilateral::gradients",
+    mutates_args=(),
+    device_types="cpu",
+    schema="(Tensor handle, Tensor reference, Tensor h, Tensor? confidence, Tensor smoothness, "
+    f"Tensor target, Tensor y, bool[] wanted, {_CONFIG}) -> (Tensor, Tensor, Tensor)",
+)
+def gradients(
+    handle: Tensor,
+    reference: Tensor,
+    h: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    target: Tensor,
+    y: Tensor,
+    wanted: Sequence[bool],
+    *config: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of target, confidence and smoothness, empty where not `wanted`.
+
+    They are what `derivatives` says, in as few passes over pixels as it takes, and cannot be
+    differentiated themselves.
+    """
+    matrices = _inverses(handle, reference, target, confidence, smoothness, y, config)
+    count = len(matrices)
+    hs, targets = _pixels(h, count), _pixels(target, count)
+    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
+    of_target = torch.empty(hs.shape if wanted[0] else 0, dtype=h.dtype)
+    of_confidence = torch.empty(hs.shape[:3] if wanted[1] else 0, dtype=h.dtype)
+    of_smoothness = 0.0
+    for i, matrix in enumerate(matrices):
+        parts = inverse.Wanted(
+            of_target[i].numpy() if wanted[0] else None,
+            of_confidence[i].numpy() if wanted[1] else None,
+            wanted[2],
+        )
+        part, outcome = matrix.gradients(
+            np.ascontiguousarray(hs[i]),
+            np.ascontiguousarray(targets[i]),
+            None if weights is None else np.ascontiguousarray(weights[i]),
+            parts,
+        )
+        of_smoothness += part
+        matrix.warn(outcome, _level())
+    return (
+        _maps(of_target, h.shape) if wanted[0] else of_target,
+        of_confidence.unsqueeze(1) if wanted[1] else of_confidence,
+        torch.tensor(of_smoothness, dtype=smoothness.dtype),
+    )
+
+
+@gradients.register_fake
+def _(
+    _: Tensor,
+    reference: Tensor,
+    h: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    __: Tensor,
+    ___: Tensor,
+    wanted: Sequence[bool],
+    *____: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    count = _matrices(reference, h, confidence)
+    return (
+        _fake(h, count) if wanted[0] else h.new_empty(0),
+        h.new_empty((count, 1, *h.shape[2:])) if wanted[1] else h.new_empty(0),
+        torch.empty_like(smoothness),
+    )
+
+
+@gradients.register_vmap
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    return batching.one_by_one(
+        info.batch_size, in_dims[:7], args[:7], lambda *own: gradients(*own, *args[7:])
+    )
 
 
 @torch.library.custom_op(
@@ -157,7 +235,7 @@ def _map(
     count = _matrices(reference, g, confidence)
     values = _pixels(g, count)
     out = torch.empty(values.shape, dtype=g.dtype)
-    matrices = _inverses(handle, reference, count, values.dtype, confidence, smoothness, config)
+    matrices = _inverses(handle, reference, g, confidence, smoothness, None, config)
     for i, matrix in enumerate(matrices):
         apply(matrix, np.ascontiguousarray(values[i]), out[i].numpy())
     return _maps(out, g.shape)
@@ -193,22 +271,29 @@ def _solver(
 def _inverses(
     handle: Tensor,
     reference: Tensor,
-    count: int,
-    dtype: np.dtype[Any],
+    maps: Tensor,
     confidence: Tensor | None,
     smoothness: Tensor,
+    y: Tensor | None,
     config: tuple[Any, ...],
 ) -> list[Inverse]:
-    """What the handle stands for, or the same made again."""
+    """What the handle stands for, or the same made again.
+
+    Without y the `maps` are any that have the batch's shape, for its matrices alone.
+    """
+    count = _matrices(reference, maps, confidence)
     found = kept.find(handle)
     if found is not None and len(found) == count:
         return found
-    weights = None if confidence is None else _pixels(confidence, confidence.shape[0])[..., 0]
+    targets = _pixels(torch.zeros_like(maps) if y is None else maps, count)
+    solutions = targets if y is None else _pixels(y, count)
+    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
     return [
         Inverse.of(
             _solver(reference, i, None, smoothness, *config),
-            None if weights is None else weights[min(i, len(weights) - 1)],
-            dtype,
+            targets[i],
+            None if weights is None else weights[i],
+            solutions[i],
         )
         for i in range(count)
     ]
