@@ -24,5 +24,6 @@ except ModuleNotFoundError as error:
 
 from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
+from bilateral.torch.robust import solve_robust
 
-__all__ = ["BilateralSolver", "solve"]
+__all__ = ["BilateralSolver", "solve", "solve_robust"]
