@@ -26,6 +26,8 @@
 #include "components.hpp"
 #include "domain_transform.hpp"
 #include "grid.hpp"
+#include "hierarchy.hpp"
+#include "laplacian.hpp"
 #include "lowrank.hpp"
 #include "median.hpp"
 #include "multigrid.hpp"
@@ -184,6 +186,45 @@ void py_blur(const PyGrid& self, const Input<T>& vertices, const Output<T>& out,
 }
 
 template <class T>
+void py_slice_gradients(const PyGrid& self, const Input<T>& z, const Input<T>& y,
+                        const std::optional<Input<T>>& extra, const Input<T>& target,
+                        const std::optional<Input<T>>& confidence,
+                        const std::optional<Output<T>>& of_target,
+                        const std::optional<Output<T>>& of_confidence, int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t channels = channels_over(z, grid.vertices);
+  require(y.size() == z.size() && (!extra || extra->size() == grid.vertices),
+          "vertices do not match the grid");
+  require(target.size() == channels * grid.pixels() &&
+              (!confidence || confidence->size() == grid.pixels()) &&
+              (!of_target || of_target->size() == target.size()) &&
+              (!of_confidence || of_confidence->size() == grid.pixels()),
+          "pixels do not match the grid");
+  const auto data = [](const auto& array) { return array ? array->data() : nullptr; };
+  const Gradients<T> gradients{z.data(),         y.data(),        data(extra),        target.data(),
+                               data(confidence), data(of_target), data(of_confidence)};
+  const nb::gil_scoped_release release;
+  slice_gradients(grid, gradients, channels, threads);
+}
+
+template <class T>
+double py_smoothness_product(const PyGrid& self, const Input<T>& x, const Input<T>& y,
+                             int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t channels = channels_over(x, grid.vertices);
+  require(y.size() == x.size(), "sizes do not match");
+  const nb::gil_scoped_release release;
+  return smoothness_product(grid, self.n<T>(threads), x.data(), y.data(), channels, threads);
+}
+
+template <class T>
+void py_rms(const PyGrid& self, const Input<T>& vertices, const Output<double>& out) {
+  const std::size_t channels = channels_over(vertices, self.grid().vertices);
+  require(out.size() == channels, "out does not match the input");
+  pixel_rms(self.grid(), vertices.data(), channels, out.data());
+}
+
+template <class T>
 void py_median(const Input<T>& image, const Output<T>& out, std::size_t size, int threads) {
   require(image.ndim() == 3 && image.size() > 0, "image must be H x W x K");
   require(out.size() == image.size(), "out does not match the image");
@@ -277,6 +318,14 @@ void py_start(const PyGrid& self, const Input<T>& weight, const Input<T>& weight
 }
 
 template <class T>
+void py_push_pull(const PyGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
+  const std::size_t channels = channels_over(vertices, self.grid().vertices);
+  require(out.size() == vertices.size(), "out does not match the input");
+  const nb::gil_scoped_release release;
+  push_pull_values(self.grid(), vertices.data(), channels, out.data(), threads);
+}
+
+template <class T>
 void py_nested_start(const PyGrid& self, const Input<T>& weight, const Input<T>& weighted,
                      double smoothness, const Output<T>& x, int threads) {
   const Grid& grid = self.grid();
@@ -367,6 +416,15 @@ class PySolver {
     return nb::make_tuple(result.residuals, result.converged, result.moved);
   }
 
+  void with_data(const Output<bool>& out) const {
+    require(out.size() == grid_.vertices, "out does not match the grid");
+    const std::vector<std::uint8_t>& active = solver_.active();
+    if (active.empty())
+      std::fill_n(out.data(), out.size(), true);
+    else
+      std::copy(active.begin(), active.end(), out.data());
+  }
+
  private:
   static SystemSolver<T> make(const PyGrid& grid, const std::string& name, int threads) {
     const nb::gil_scoped_release release;
@@ -386,11 +444,19 @@ void define_for(nb::class_<PyGrid>& grid) {
   grid.def("splat", &py_splat<T>, "pixels"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
       .def("slice", &py_slice<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
       .def("blur", &py_blur<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
+      .def("slice_gradients", &py_slice_gradients<T>, "z"_a.noconvert(), "y"_a.noconvert(),
+           "extra"_a.noconvert().none(), "target"_a.noconvert(), "confidence"_a.noconvert().none(),
+           "of_target"_a.noconvert().none(), "of_confidence"_a.noconvert().none(), "threads"_a)
+      .def("smoothness_product", &py_smoothness_product<T>, "x"_a.noconvert(), "y"_a.noconvert(),
+           "threads"_a)
+      .def("rms", &py_rms<T>, "vertices"_a.noconvert(), "out"_a.noconvert())
       .def("splat_target", &py_splat_target<T>, "target"_a.noconvert(),
            "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "threads"_a)
       .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
            "x"_a.noconvert(), "threads"_a)
+      .def("push_pull", &py_push_pull<T>, "vertices"_a.noconvert(), "out"_a.noconvert(),
+           "threads"_a)
       .def("nested_start", &py_nested_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "smoothness"_a, "x"_a.noconvert(), "threads"_a)
       .def("draw_probes", &py_draw_probes<T>, "weight"_a.noconvert(), "smoothness"_a, "seed"_a,
@@ -405,7 +471,8 @@ void define_solver(nb::module_& m, const char* name) {
            "threads"_a, nb::keep_alive<1, 2>())
       .def("solve", &PySolver<T>::solve, "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "x"_a.noconvert(), "scale"_a, "fill"_a, "smoothness"_a, "least_steps"_a, "most_steps"_a,
-           "tolerance"_a, "of_movement"_a, "callback"_a.none());
+           "tolerance"_a, "of_movement"_a, "callback"_a.none())
+      .def("with_data", &PySolver<T>::with_data, "out"_a.noconvert());
 }
 
 template <class T>

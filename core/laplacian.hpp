@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "edges.hpp"
 #include "grid.hpp"
 #include "pack.hpp"
+#include "threads.hpp"
 
 namespace bilateral {
 
@@ -99,5 +102,28 @@ class Laplacian {
   std::array<Buffer<T>, edge_kinds> conductance_;
   Buffer<T> degree_;
 };
+
+// x^T (D_m - D_n B-bar D_n) y, summed over K channels: from differences, so that what x and y have
+// in common does not drown it.
+template <class T>
+double smoothness_product(const Grid& grid, const T* n, const T* x, const T* y,
+                          std::size_t channels, int threads) {
+  std::vector<double> sums(grid.bands());
+  parallel_for(
+      team_size(threads, grid.vertices, 16384), grid.bands(), [&](std::size_t band, std::size_t) {
+        for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
+          const double factor = kind == range_edges ? grid.range : grid.space;
+          each_edge(grid, band, kind, [&](std::size_t, std::size_t a, std::size_t b, auto ends) {
+            if constexpr (ends == Ends::only_b) return;
+            double sum = 0;
+            for (std::size_t k = 0; k < channels; ++k)
+              sum += static_cast<double>(x[a * channels + k] - x[b * channels + k]) *
+                     static_cast<double>(y[a * channels + k] - y[b * channels + k]);
+            sums[band] += factor * static_cast<double>(n[a]) * static_cast<double>(n[b]) * sum;
+          });
+        }
+      });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
 
 }  // namespace bilateral

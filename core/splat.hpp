@@ -12,6 +12,7 @@
 #include "grid.hpp"
 #include "lanes.hpp"
 #include "multiversion.hpp"
+#include "vectors.hpp"
 
 namespace bilateral {
 
@@ -36,18 +37,38 @@ void each_pixel_run(const Grid& grid, std::size_t row, F&& f) {
   }
 }
 
+namespace detail {
+
+// Adds lines of pixels, one channel, to the sums of their vertices. Neighbouring pixels mostly
+// share a vertex, so adding along one line waits for the previous sum each time. Several lines in
+// turn, with sums of their own, keep the adders busy.
+template <std::size_t Lines, class T, class Index>
+void add_in_turns(const T* pixels, const Index* index, std::size_t width, std::size_t count,
+                  double* sums) {
+  for (std::size_t x = 0; x < width; ++x)
+    for (std::size_t lane = 0; lane < Lines; ++lane)
+      sums[lane * count + index[lane * width + x]] += static_cast<double>(pixels[lane * width + x]);
+}
+
+}  // namespace detail
+
 // S p: sums of K channels over each vertex's pixels.
 template <class T>
 void splat(const Grid& grid, const T* pixels, std::size_t channels, T* vertices, int threads) {
   each_row(grid, threads, [&](std::size_t row, const auto* index) {
     const std::size_t first = grid.row_vertex[row], count = grid.row_vertex[row + 1] - first;
-    std::vector<double> sums(count * channels, 0.0);
-    each_pixel_run(grid, row, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t p = begin; p < end; ++p)
+    constexpr std::size_t lines = 4;
+    std::vector<double> sums(channels == 1 ? lines * count : count * channels, 0.0);
+    each_pixel_run(grid, row, [&](std::size_t p, std::size_t end) {
+      if (channels == 1)
+        for (; p + lines * grid.width <= end; p += lines * grid.width)
+          detail::add_in_turns<lines>(pixels + p, index + p, grid.width, count, sums.data());
+      for (; p < end; ++p)
         for (std::size_t k = 0; k < channels; ++k)
           sums[index[p] * channels + k] += static_cast<double>(pixels[p * channels + k]);
     });
-    for (std::size_t i = 0; i < sums.size(); ++i)
+    for (std::size_t i = count * channels; i < sums.size(); ++i) sums[i % count] += sums[i];
+    for (std::size_t i = 0; i < count * channels; ++i)
       vertices[first * channels + i] = static_cast<T>(sums[i]);
   });
 }
@@ -66,6 +87,58 @@ void slice(const Grid& grid, const T* vertices, std::size_t channels, T* pixels,
       }
     });
   });
+}
+
+// The gradients of target and confidence at each pixel, from values at its vertex (see inverse.py):
+//   of_target = c z   and   of_confidence = sum_k z_k (t_k - y_k) + extra.
+// `confidence` (1 everywhere), `extra` (0) and either result may be null.
+template <class T>
+struct Gradients {
+  const T *z, *y, *extra, *target, *confidence;
+  T *of_target, *of_confidence;
+};
+
+template <class T>
+void slice_gradients(const Grid& grid, const Gradients<T>& g, std::size_t channels, int threads) {
+  each_row(grid, threads, [&](std::size_t row, const auto* index) {
+    const std::size_t first = grid.row_vertex[row];
+    const T* z = g.z + first * channels;
+    const T* y = g.y + first * channels;
+    const T* extra = g.extra ? g.extra + first : nullptr;
+    const T* c = g.confidence;
+    const T* t = g.target;
+    each_pixel_run(grid, row, [&](std::size_t begin, std::size_t end) {
+      if (T* __restrict out = g.of_target; out && channels == 1) {
+        for (std::size_t p = begin; p < end; ++p) out[p] = c ? c[p] * z[index[p]] : z[index[p]];
+      } else if (out) {
+        for (std::size_t p = begin; p < end; ++p)
+          for (std::size_t k = 0; k < channels; ++k)
+            out[p * channels + k] = (c ? c[p] : T{1}) * z[index[p] * channels + k];
+      }
+      T* __restrict out = g.of_confidence;
+      for (std::size_t p = begin; out && p < end; ++p) {
+        const std::size_t v = index[p];
+        T sum = extra ? extra[v] : T{0};
+        for (std::size_t k = 0; k < channels; ++k)
+          sum += z[v * channels + k] * (t[p * channels + k] - y[v * channels + k]);
+        out[p] = sum;
+      }
+    });
+  });
+}
+
+// Per channel, the root of the mean of (S^T v)^2 over the pixels.
+template <class T>
+void pixel_rms(const Grid& grid, const T* vertices, std::size_t channels, double* rms) {
+  std::fill_n(rms, channels, 0.0);
+  if (channels == 1) rms[0] = detail::weighted_square(vertices, grid.mass.data(), grid.vertices);
+  for (std::size_t v = 0; v < grid.vertices && channels > 1; ++v)
+    for (std::size_t k = 0; k < channels; ++k) {
+      const auto value = static_cast<double>(vertices[v * channels + k]);
+      rms[k] += static_cast<double>(grid.mass[v]) * value * value;
+    }
+  for (std::size_t k = 0; k < channels; ++k)
+    rms[k] = std::sqrt(rms[k] / static_cast<double>(grid.pixels()));
 }
 
 // What the splat of a target found on its way.

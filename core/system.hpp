@@ -49,6 +49,9 @@ class SystemSolver {
         diagonals_(std::make_unique<Diagonals<T>>(multigrid)),
         threads_(threads) {}
 
+  // Whether each vertex was connected to data in the last solve; empty: all were.
+  const std::vector<std::uint8_t>& active() const { return active_; }
+
   // Solves for all channels. x holds the start on entry and the solution on return; parts of the
   // grid without data get the pyramid start if `fill` is set, else they keep theirs. `scale` is
   // the size of the answer per channel.

@@ -79,7 +79,8 @@ def _number(name: str, value: float, expected: str, infinite: bool = False) -> f
         ) from None
     except OverflowError:
         number = math.inf if value > 0 else -math.inf
-    if math.isnan(number) or (math.isinf(number) and not infinite):
+    # Comparisons, since compilers of bilateral.torch can trace nothing of `math`.
+    if number != number or (abs(number) == math.inf and not infinite):
         raise ValueError(f"{name}: expected {expected}, got {_got(value)}.")
     return number
 

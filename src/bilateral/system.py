@@ -204,12 +204,37 @@ class Solver:
         self._made: dict[tuple[np.dtype[Any], str], cpu.Solver] = {}
 
     def solve(
-        self, system: System, x: Array, callback: Callback | None = None, *, warm: bool = False
+        self,
+        system: System,
+        x: Array,
+        callback: Callback | None = None,
+        *,
+        warm: bool = False,
+        fill: bool = True,
+        tolerance: float | None = None,
     ) -> cpu.Outcome:
-        """Improve the start `x` in place to the solution; a warm one may be there in one step."""
+        """Improve the start `x` in place to the solution; a warm one may be there in one step.
+
+        Parts of the grid without data get the pyramid start if `fill`, else they keep x. A
+        `tolerance` takes the place of the usual one.
+        """
         kind = preconditioner(self._grid, system, self._options)
         least = 1 if warm and kind == "multigrid" else 2
-        return self._run(kind, system, x, callback, fill=True, least_steps=least, of_movement=0.0)
+        return self._run(
+            kind,
+            system,
+            x,
+            callback,
+            fill=fill,
+            least_steps=least,
+            of_movement=0.0,
+            tolerance=tolerance,
+        )
+
+    def with_data(self) -> NDArray[np.bool_]:
+        """Whether each vertex was connected to data in the last problem."""
+        (made,) = self._made.values()
+        return cpu.was_with_data(made, self._grid.n_vertices)
 
     def follow(self, system: System, x: Array, of_movement: float) -> cpu.Outcome:
         """Improve in place what solved a system much like this one.
@@ -229,6 +254,7 @@ class Solver:
         fill: bool,
         least_steps: int,
         of_movement: float,
+        tolerance: float | None = None,
     ) -> cpu.Outcome:
         options = self._options
         if (x.dtype, kind) not in self._made:
@@ -243,7 +269,7 @@ class Solver:
             smoothness=system.smoothness,
             least_steps=least_steps,
             most_steps=min(options.most_steps, np.iinfo(np.int32).max),
-            tolerance=options.tolerance,
+            tolerance=options.tolerance if tolerance is None else tolerance,
             of_movement=of_movement,
             callback=callback,
         )

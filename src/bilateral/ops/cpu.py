@@ -58,9 +58,10 @@ def splat(grid: Grid, pixels: Array, shape: tuple[int, ...]) -> Array:
     return out
 
 
-def slice_(grid: Grid, vertices: Array, shape: tuple[int, ...]) -> Array:
-    """S^T vertices: (n_vertices[, K]) to (*shape[, K])."""
-    out = np.empty((*shape, *vertices.shape[1:]), vertices.dtype)
+def slice_(grid: Grid, vertices: Array, shape: tuple[int, ...], out: Array | None = None) -> Array:
+    """S^T vertices: (n_vertices[, K]) to (*shape[, K]), in `out` if given."""
+    if out is None:
+        out = np.empty((*shape, *vertices.shape[1:]), vertices.dtype)
     grid.slice(vertices, out, get_num_threads())
     return out
 
@@ -69,6 +70,37 @@ def blur(grid: Grid, vertices: Array) -> Array:
     """B-bar vertices."""
     out = np.empty_like(vertices)
     grid.blur(vertices, out, get_num_threads())
+    return out
+
+
+def slice_gradients(
+    grid: Grid,
+    z: Array,
+    y: Array,
+    extra: Array | None,
+    target: Array,
+    confidence: Array | None,
+    of_target: Array | None,
+    of_confidence: Array | None,
+) -> None:
+    """The products c z and sum_k z_k (t_k - y_k) + extra at each pixel, into those wanted.
+
+    z, y and extra are given at the vertices.
+    """
+    grid.slice_gradients(
+        z, y, extra, target, confidence, of_target, of_confidence, get_num_threads()
+    )
+
+
+def smoothness_product(grid: Grid, x: Array, y: Array) -> float:
+    """x^T (D_m - D_n B-bar D_n) y, the sum over the channels of (n_vertices, K)."""
+    return grid.smoothness_product(x, y, get_num_threads())
+
+
+def rms(grid: Grid, vertices: Array) -> NDArray[np.float64]:
+    """Root of the mean square over the pixels, per channel of (n_vertices, K)."""
+    out = np.empty(vertices.shape[1])
+    grid.rms(vertices, out)
     return out
 
 
@@ -156,6 +188,16 @@ def start(grid: Grid, weight: Array, weighted: Array, initial: str, smoothness: 
     return x
 
 
+def push_pull(grid: Grid, vertices: Array) -> Array:
+    """H vertices: each one's own value and its means over ever larger surroundings.
+
+    H is symmetric, and the paper's start is H S (c t) / H S c.
+    """
+    out = np.empty_like(vertices)
+    grid.push_pull(vertices, out, get_num_threads())
+    return out
+
+
 def draw_probes(grid: Grid, weight: Array, smoothness: float, seed: int, probes: int) -> Array:
     """Right-hand sides (n_vertices, probes) with covariance A, at most 64; the seed has 64 bits."""
     b = np.empty((grid.n_vertices, probes), weight.dtype)
@@ -174,6 +216,13 @@ def solver(grid: Grid, dtype: np.dtype[Any], preconditioner: str) -> Solver:
     """Memory and whatever else solves on one grid share; not for two threads at once."""
     kind = _core.Solver32 if dtype == np.float32 else _core.Solver64
     return kind(grid, preconditioner, get_num_threads())
+
+
+def was_with_data(solver: Solver, n_vertices: int) -> NDArray[np.bool_]:
+    """`with_data` of the solver's last problem, which it has found."""
+    out = np.empty(n_vertices, np.bool_)
+    solver.with_data(out)
+    return out
 
 
 class Outcome(NamedTuple):

@@ -1,0 +1,29 @@
+"""The bilateral solver as a differentiable layer for PyTorch.
+
+>>> import torch
+>>> import bilateral.torch
+>>> photo = torch.zeros(1, 3, 32, 32)
+>>> photo[..., 16:] = 1
+>>> depth = torch.rand(1, 1, 32, 32, requires_grad=True)
+>>> smooth = bilateral.torch.solve(photo, depth, smoothness=32)
+>>> smooth.square().mean().backward()
+>>> smooth.shape == depth.grad.shape
+True
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "bilateral.torch needs PyTorch, which is not installed. "
+        "Install it with: pip install 'bilateral[torch]'",
+        name="torch",
+    ) from error
+
+from bilateral.torch.functional import solve
+from bilateral.torch.module import BilateralSolver
+from bilateral.torch.robust import solve_robust
+
+__all__ = ["BilateralSolver", "solve", "solve_robust"]

@@ -1,0 +1,337 @@
+"""The operators ``torch.ops.bilateral.*``; their derivatives are in `derivatives`.
+
+They all take a reference (R, 3 or 1, H, W), a confidence (N, 1, H, W) or None, a smoothness () and
+the configuration, and maps (B, K, H, W); R and N are 1 or B. If both are 1 the whole batch has one
+matrix and becomes channels of one solve.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bilateral import inverse
+from bilateral.grid import BilateralGrid
+from bilateral.inverse import Inverse
+from bilateral.solver import BilateralSolver
+from bilateral.torch import batching, kept
+
+Array = NDArray[Any]
+
+
+_CONFIG = (
+    "float[] sigmas, float[] blur, float? reference_max, "
+    "float tolerance, int max_iterations, str preconditioner"
+)
+_MATRIX = "Tensor handle, Tensor reference, Tensor g, Tensor? confidence, Tensor smoothness"
+
+
+@torch.library.custom_op(
+    "bilateral::solve",
+    mutates_args=(),
+    device_types="cpu",
+    schema="(Tensor reference, Tensor target, Tensor? confidence, Tensor smoothness, "
+    f"Tensor? like, {_CONFIG}) -> (Tensor, Tensor)",
+)
+def solve(
+    reference: Tensor,
+    target: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    like: Tensor | None,
+    *config: Any,
+) -> tuple[Tensor, Tensor]:
+    """The solution and a handle on what derivatives need; `like` is a handle with the same grid."""
+    count = _matrices(reference, target, confidence)
+    values = _pixels(target, count)
+    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
+    out = torch.empty(values.shape, dtype=target.dtype)
+    known, inverses = kept.find(like), list[Inverse]()
+    for i in range(count):
+        grid = None
+        if known is not None:
+            grid = known[min(i, len(known) - 1)].grid
+        elif reference.shape[0] == 1 and inverses:
+            grid = inverses[0].grid
+        weight = None if weights is None else weights[i]
+        try:
+            solver = _solver(reference, i, grid, smoothness, *config)
+            matrix, outcome = inverse.solve(solver, values[i], weight, out[i].numpy())
+        except ValueError as error:
+            if count > 1:
+                error.add_note(f"In image {i} of the batch.")
+            raise
+        matrix.warn(outcome, _level())
+        inverses.append(matrix)
+    return _maps(out, target.shape), kept.keep(inverses)
+
+
+@solve.register_fake
+def _(
+    reference: Tensor, target: Tensor, confidence: Tensor | None, *_: Any
+) -> tuple[Tensor, Tensor]:
+    count = _matrices(reference, target, confidence)
+    return _fake(target, count), target.new_empty((count,), dtype=torch.int64)
+
+
+@torch.library.custom_op(
+    "bilateral::gradients",
+    mutates_args=(),
+    device_types="cpu",
+    schema="(Tensor handle, Tensor reference, Tensor h, Tensor? confidence, Tensor smoothness, "
+    f"Tensor target, Tensor y, bool[] wanted, {_CONFIG}) -> (Tensor, Tensor, Tensor)",
+)
+def gradients(
+    handle: Tensor,
+    reference: Tensor,
+    h: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    target: Tensor,
+    y: Tensor,
+    wanted: Sequence[bool],
+    *config: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of target, confidence and smoothness, empty where not `wanted`.
+
+    They are what `derivatives` says, in as few passes over pixels as it takes, and cannot be
+    differentiated themselves.
+    """
+    matrices = _inverses(handle, reference, target, confidence, smoothness, y, config)
+    count = len(matrices)
+    hs, targets = _pixels(h, count), _pixels(target, count)
+    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
+    of_target = torch.empty(hs.shape if wanted[0] else 0, dtype=h.dtype)
+    of_confidence = torch.empty(hs.shape[:3] if wanted[1] else 0, dtype=h.dtype)
+    of_smoothness = 0.0
+    for i, matrix in enumerate(matrices):
+        parts = inverse.Wanted(
+            of_target[i].numpy() if wanted[0] else None,
+            of_confidence[i].numpy() if wanted[1] else None,
+            wanted[2],
+        )
+        part, outcome = matrix.gradients(
+            np.ascontiguousarray(hs[i]),
+            np.ascontiguousarray(targets[i]),
+            None if weights is None else np.ascontiguousarray(weights[i]),
+            parts,
+        )
+        of_smoothness += part
+        matrix.warn(outcome, _level())
+    return (
+        _maps(of_target, h.shape) if wanted[0] else of_target,
+        of_confidence.unsqueeze(1) if wanted[1] else of_confidence,
+        torch.tensor(of_smoothness, dtype=smoothness.dtype),
+    )
+
+
+@gradients.register_fake
+def _(
+    _: Tensor,
+    reference: Tensor,
+    h: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    __: Tensor,
+    ___: Tensor,
+    wanted: Sequence[bool],
+    *____: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    count = _matrices(reference, h, confidence)
+    return (
+        _fake(h, count) if wanted[0] else h.new_empty(0),
+        h.new_empty((count, 1, *h.shape[2:])) if wanted[1] else h.new_empty(0),
+        torch.empty_like(smoothness),
+    )
+
+
+@gradients.register_vmap
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    return batching.one_by_one(
+        info.batch_size, in_dims[:7], args[:7], lambda *own: gradients(*own, *args[7:])
+    )
+
+
+@torch.library.custom_op(
+    "bilateral::apply_inverse",
+    mutates_args=(),
+    device_types="cpu",
+    schema=f"({_MATRIX}, {_CONFIG}) -> Tensor",
+)
+def apply_inverse(
+    handle: Tensor,
+    reference: Tensor,
+    g: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    *config: Any,
+) -> Tensor:
+    """M g = S^T A^-1 S g, and 0 in parts without data."""
+
+    def apply(matrix: Inverse, values: Array, out: Array) -> None:
+        matrix.warn(matrix.apply(values, out), _level())
+
+    return _map(apply, handle, reference, g, confidence, smoothness, config)
+
+
+@torch.library.custom_op(
+    "bilateral::surroundings",
+    mutates_args=(),
+    device_types="cpu",
+    schema=f"({_MATRIX}, bool transposed, {_CONFIG}) -> Tensor",
+)
+def surroundings(
+    handle: Tensor,
+    reference: Tensor,
+    g: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    transposed: bool,
+    *config: Any,
+) -> Tensor:
+    """P g: U g in parts without data, from g elsewhere; or P^T g. `smoothness` does not matter."""
+
+    def apply(matrix: Inverse, values: Array, out: Array) -> None:
+        matrix.surroundings(values, out, transposed=transposed)
+
+    return _map(apply, handle, reference, g, confidence, smoothness, config)
+
+
+@apply_inverse.register_fake
+@surroundings.register_fake
+def _(_: Tensor, reference: Tensor, g: Tensor, confidence: Tensor | None, *__: Any) -> Tensor:
+    return _fake(g, _matrices(reference, g, confidence))
+
+
+@solve.register_vmap
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    return batching.solve(info, in_dims, args[:5], lambda *folded: solve(*folded, *args[5:]))
+
+
+@apply_inverse.register_vmap
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    return batching.map_(info, in_dims, args[:5], lambda *own: apply_inverse(*own, *args[5:]))
+
+
+@surroundings.register_vmap
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    return batching.map_(info, in_dims, args[:5], lambda *own: surroundings(*own, *args[5:]))
+
+
+def _map(
+    apply: Callable[[Inverse, Array, Array], None],
+    handle: Tensor,
+    reference: Tensor,
+    g: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    config: tuple[Any, ...],
+) -> Tensor:
+    """What each matrix makes of its part of g."""
+    count = _matrices(reference, g, confidence)
+    values = _pixels(g, count)
+    out = torch.empty(values.shape, dtype=g.dtype)
+    matrices = _inverses(handle, reference, g, confidence, smoothness, None, config)
+    for i, matrix in enumerate(matrices):
+        apply(matrix, np.ascontiguousarray(values[i]), out[i].numpy())
+    return _maps(out, g.shape)
+
+
+def _solver(
+    reference: Tensor,
+    i: int,
+    grid: BilateralGrid | None,
+    smoothness: Tensor,
+    sigmas: tuple[float, float, float],
+    blur: tuple[float, float, float],
+    reference_max: float | None,
+    tolerance: float,
+    max_iterations: int,
+    preconditioner: str,
+) -> BilateralSolver:
+    """The solver of image i."""
+    if grid is None:
+        image = reference[min(i, reference.shape[0] - 1)].permute(1, 2, 0).numpy()
+        centre, space, range_ = blur
+        weights = centre, space, range_
+        grid = BilateralGrid(image, *sigmas, weights, reference_max=reference_max)
+    return BilateralSolver(
+        grid,
+        float(smoothness),
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        preconditioner=preconditioner,
+    )
+
+
+def _inverses(
+    handle: Tensor,
+    reference: Tensor,
+    maps: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    y: Tensor | None,
+    config: tuple[Any, ...],
+) -> list[Inverse]:
+    """What the handle stands for, or the same made again.
+
+    Without y the `maps` are any that have the batch's shape, for its matrices alone.
+    """
+    count = _matrices(reference, maps, confidence)
+    found = kept.find(handle)
+    if found is not None and len(found) == count:
+        return found
+    targets = _pixels(torch.zeros_like(maps) if y is None else maps, count)
+    solutions = targets if y is None else _pixels(y, count)
+    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
+    return [
+        Inverse.of(
+            _solver(reference, i, None, smoothness, *config),
+            targets[i],
+            None if weights is None else weights[i],
+            solutions[i],
+        )
+        for i in range(count)
+    ]
+
+
+def _matrices(reference: Tensor, maps: Tensor, confidence: Tensor | None) -> int:
+    """How many matrices a batch has: one for all images, or one for each."""
+    shared = reference.shape[0] == 1 and (confidence is None or confidence.shape[0] == 1)
+    return 1 if shared else maps.shape[0]
+
+
+def _pixels(maps: Tensor, count: int) -> Array:
+    """Channels last for the core: (B, K, H, W) to (count, H, W, ...), a view if memory allows."""
+    images, _, height, width = maps.shape
+    order = (0, 2, 3, 1) if count == images else (2, 3, 0, 1)
+    return maps.detach().permute(order).reshape(count, height, width, -1).numpy()
+
+
+def _maps(pixels: Tensor, shape: torch.Size) -> Tensor:
+    """Back from (count, H, W, ...) to (B, K, H, W), as a view."""
+    images, channels, height, width = shape
+    if pixels.shape[0] == images:
+        return pixels.permute(0, 3, 1, 2)
+    return pixels.view(height, width, images, channels).permute(2, 3, 0, 1)
+
+
+def _fake(maps: Tensor, count: int) -> Tensor:
+    images, channels, height, width = maps.shape
+    made = maps.new_empty((count, height, width, images * channels // count))
+    return _maps(made, maps.shape)
+
+
+def _level() -> int:
+    """How far above its caller the code lies that called into this package or PyTorch."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package not in ("bilateral", "torch"):
+            break
+        frame, level = frame.f_back, level + 1
+    return level

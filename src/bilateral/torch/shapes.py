@@ -1,0 +1,155 @@
+"""Shapes and dtypes of tensors: what users give, as (B, C, H, W)."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from bilateral import checks
+
+
+class Batch(NamedTuple):
+    """Tensors as the operators take them."""
+
+    reference: Tensor
+    """(B, 3, H, W) or (B, 1, H, W), or 1 for B if all images share it."""
+    target: Tensor
+    """(B, C, H, W), float32 or float64."""
+    confidence: Tensor | None
+    """(B, 1, H, W) of the target's dtype; 1 for B if all images share it and the reference."""
+
+
+def batch(reference: Tensor, target: Tensor, confidence: Tensor | None) -> Batch:
+    """Check the shapes and dtypes of tensors and bring them to one form."""
+    for name, value in (("reference", reference), ("target", target), ("confidence", confidence)):
+        if value is not None or name != "confidence":
+            _tensor(name, value)
+    if target.ndim not in (3, 4) or target.numel() == 0:
+        raise ValueError(
+            f"target: expected shape (C, H, W) or (B, C, H, W) with at least one value, "
+            f"got {tuple(target.shape)}. Channels come before height and width: "
+            f"target.unsqueeze(0) adds one."
+        )
+    values = target if target.ndim == 4 else target.unsqueeze(0)
+    wide = target.dtype in (torch.float64, torch.int32, torch.int64)
+    dtype = torch.float64 if wide else torch.float32
+    images = _reference(reference, values, target)
+    weights = None if confidence is None else _confidence(confidence, values, target).to(dtype)
+    if weights is not None and len(images) > 1:  # as many matrices, whether it is shared or not
+        weights = weights.expand(len(images), -1, -1, -1)
+    return Batch(images, values.to(dtype), weights)
+
+
+def like_target(y: Tensor, target: Tensor) -> Tensor:
+    """A solution (B, C, H, W) in the shape, memory format and dtype of the user's target."""
+    y = y if target.ndim == 4 else y.squeeze(0)
+    if target.is_contiguous():
+        y = y.contiguous()
+    if target.dtype.is_floating_point:
+        return y.to(target.dtype)
+    limits = torch.iinfo(target.dtype)
+    return y.round().clamp(limits.min, limits.max).to(target.dtype)
+
+
+def _tensor(name: str, value: object) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name}: expected a tensor, got {type(value).__name__}. "
+            f"Use torch.as_tensor, or bilateral.solve for NumPy arrays."
+        )
+    if value.device.type == "cuda":
+        raise NotImplementedError(
+            f"{name}: expected a tensor on the CPU, got one on {value.device}. "
+            f"Call .cpu() first; the result can go back with .to(device)."
+        )
+    if value.device.type not in ("cpu", "meta"):
+        raise ValueError(
+            f"{name}: expected a tensor on the CPU, got one on {value.device}. Call .cpu() first."
+        )
+    if value.dtype.is_complex or (value.dtype == torch.bool and name != "confidence"):
+        raise TypeError(
+            f"{name}: expected real numbers, got {value.dtype}. Convert it with .float() first."
+        )
+
+
+def _reference(reference: Tensor, values: Tensor, target: Tensor) -> Tensor:
+    images, _, height, width = values.shape
+    given = reference if reference.ndim == 4 else reference.unsqueeze(0)
+    if (
+        reference.ndim not in (3, 4)
+        or given.shape[0] not in (1, images)
+        or given.shape[1] not in (1, 3)
+        or given.shape[2:] != values.shape[2:]
+    ):
+        hint = (
+            " Drop the alpha channel: reference[..., :3, :, :]."
+            if given.ndim == 4 and given.shape[1] == 4
+            else " Gray has one channel, RGB three; a reference without B serves the whole batch."
+        )
+        expected = f"(3 or 1, {height}, {width})"
+        if images > 1:
+            expected += f" or ({images}, 3 or 1, {height}, {width})"
+        raise ValueError(
+            f"reference: expected shape {expected} for a target of shape {tuple(target.shape)}, "
+            f"got {tuple(reference.shape)}.{hint}"
+        )
+    dtype = reference.dtype
+    if dtype not in (torch.uint8, torch.uint16) and not dtype.is_floating_point:
+        raise TypeError(
+            f"reference: expected uint8, uint16 or floating point, got {dtype}. "
+            f"Convert it first, for example with .float() and reference_max=."
+        )
+    if dtype.is_floating_point and dtype != torch.float64:
+        given = given.to(torch.float32)
+    return given.detach()
+
+
+def _confidence(confidence: Tensor, values: Tensor, target: Tensor) -> Tensor:
+    images, size = values.shape[0], values.shape[2:]
+    given = confidence
+    if given.ndim == 2:
+        given = given.unsqueeze(0)
+    if given.ndim == 3:
+        given = given.unsqueeze(1)
+    if given.ndim != 4 or given.shape[0] not in (1, images) or given.shape[1:] != (1, *size):
+        raise ValueError(
+            f"confidence: expected one number per pixel, shape {(images, 1, *size)} or a part of "
+            f"it, for a target of shape {tuple(target.shape)}, got {tuple(confidence.shape)}. "
+            f"All channels of a target share it."
+        )
+    return given
+
+
+def known_only(given: Batch) -> Batch:
+    """The same without values that are not finite: their pixels have 0 for target and confidence.
+
+    So they get no gradients, and no NaN comes near anybody else's.
+    """
+    reference, target, confidence = given
+    # A sum is the cheapest test; one that overflows only costs the pass below.
+    if not torch.compiler.is_compiling() and _is_finite(target):
+        return given
+    known = torch.isfinite(target).all(1, keepdim=True)
+    ones = torch.ones_like(target[:, :1]) if confidence is None else confidence
+    return Batch(reference, torch.where(known, target, 0), torch.where(known, ones, 0))
+
+
+def _is_finite(values: Tensor) -> bool:
+    try:
+        return bool(torch.isfinite(values.detach().sum()))
+    except RuntimeError:  # inside vmap nobody can know
+        return False
+
+
+def smoothness(value: float | Tensor) -> Tensor:
+    """A tensor without dimensions."""
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise ValueError(
+                f"smoothness: expected one number, got a tensor of shape {tuple(value.shape)}. "
+                f"All images of a batch share it."
+            )
+        if not value.dtype.is_floating_point:
+            raise TypeError(f"smoothness: expected floating point, got a tensor of {value.dtype}.")
+        return value.reshape(())
+    return torch.tensor(checks.positive("smoothness", value), dtype=torch.float64)
