@@ -1,0 +1,36 @@
+"""The examples run: a few steps of what they do, without their pictures."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the examples train networks with PyTorch")
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_confidence_is_learned_through_the_solver() -> None:
+    example = load("learn_confidence")
+    torch.manual_seed(0)
+    photo, raw, truth = example.scenes(6, seed=10**6)
+    model = example.Solved()
+    with torch.no_grad():
+        before = example.error(model(photo, raw), truth)
+    losses = example.train(model, steps=40, batch=2)
+    with torch.no_grad():
+        after = example.error(model(photo, raw), truth)
+    assert len(losses) == 40
+    assert after < 0.95 * before
+    assert before < example.error(raw, truth)
+    assert all(parameter.grad.abs().max() > 0 for parameter in model.parameters())
