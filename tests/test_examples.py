@@ -1,6 +1,7 @@
 """The examples run: a few steps of what they do, without their pictures."""
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,16 @@ def load(name: str) -> Any:
     return module
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Threads that wait for each other are slow where other tests run beside this one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_a_confidence_is_learned_through_the_solver() -> None:
     example = load("learn_confidence")
     torch.manual_seed(0)
