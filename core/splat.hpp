@@ -108,6 +108,11 @@ void slice_gradients(const Grid& grid, const Gradients<T>& g, std::size_t channe
     T* __restrict out = g.of_confidence;
     if (!out) return;
     const T* extra = g.extra ? g.extra + first : nullptr;
+    if (channels == 1) {
+      for (std::size_t p = begin; p < end; ++p) out[p] = z[index[p]] * (t[p] - y[index[p]]);
+      for (std::size_t p = begin; p < end && extra; ++p) out[p] += extra[index[p]];
+      return;
+    }
     for (std::size_t p = begin; p < end; ++p) {
       const std::size_t v = index[p];
       T sum = extra ? extra[v] : T{0};
