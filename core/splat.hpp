@@ -116,7 +116,13 @@ void slice_gradients(const Grid& grid, const Gradients<T>& g, std::size_t channe
             out[p * channels + k] = (c ? c[p] : T{1}) * z[index[p] * channels + k];
       }
       T* __restrict out = g.of_confidence;
-      for (std::size_t p = begin; out && p < end; ++p) {
+      if (!out) return;
+      if (channels == 1) {
+        for (std::size_t p = begin; p < end; ++p) out[p] = z[index[p]] * (t[p] - y[index[p]]);
+        for (std::size_t p = begin; p < end && extra; ++p) out[p] += extra[index[p]];
+        return;
+      }
+      for (std::size_t p = begin; p < end; ++p) {
         const std::size_t v = index[p];
         T sum = extra ? extra[v] : T{0};
         for (std::size_t k = 0; k < channels; ++k)

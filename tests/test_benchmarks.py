@@ -108,6 +108,20 @@ def test_the_superres_command_makes_a_scene_where_there_is_no_data(tmp_path: Pat
         assert case["best"] < min(case["bicubic"], case["fast"])
 
 
+def test_the_layers_command_measures_all_that_it_promises(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the layer needs PyTorch")
+    done = run(tmp_path / "made", "--quick", what="torch_layer")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made" / "torch_layer.md").read_text() in done.stdout
+    results = json.loads((tmp_path / "made" / "torch_layer.json").read_text())
+    for row in results["rows"]:
+        assert row["ratio_t"] > 0
+        assert max(row["error"].values()) < 5
+    few, many = (row["bytes"] for row in results["memory"])
+    assert many < 1.2 * few  # so small a picture's peak is mostly noise
+    assert results["overhead"].keys() == {"arrays", "tensors", "tensors_with_grad"}
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     done = run(tmp_path / "made", "--data", str(tmp_path / "none"), what="supplement")
     assert done.returncode != 0

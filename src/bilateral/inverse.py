@@ -25,7 +25,7 @@ _OF_RESULT = {"multigrid": 5.0, "pyramid": 10.0, "jacobi": 10.0}
 """M g may have an estimated RMS error of this many tolerances of its own RMS. The estimate is too
 high, most of all that for the paper's preconditioners: at the tolerance 1e-3 the error is 0.1 to
 0.7 % of the norm."""
-_OF_SOLUTION = {"multigrid": 0.4, "pyramid": 0.7, "jacobi": 0.7}
+_OF_SOLUTION = {"multigrid": 0.7, "pyramid": 0.9, "jacobi": 0.9}
 """A confidence's gradient holds the difference of target and solution, which magnifies the
 solution's error. So for it a solution with a larger estimated error than this many tolerances is
 improved first, from where it was."""
@@ -55,8 +55,7 @@ class Inverse:
         self._solver = solver
         self._problem = problem
         self._y = y  # of the problem, where derivatives are taken
-        self._exact = False  # whether y is good enough for a confidence's gradient
-        self._kind = system.preconditioner(solver.grid, problem, solver._options)
+        self._error = np.inf  # of y, estimated, relative to the range of the known values
         self._lock = threading.RLock()
         self._found: Array | None = None
         self.may_have_gaps = bool((problem.weight == 0).any())
@@ -124,15 +123,16 @@ class Inverse:
 
     def _solution(self, *, exact: bool) -> Array:
         with self._lock:
-            if exact and not self._exact:
-                y, tolerance = self._y.copy(), _OF_SOLUTION[self._kind] * self._solver.tolerance
+            tolerance = _OF_SOLUTION[self._kind] * self._solver.tolerance if exact else np.inf
+            if self._error > tolerance:
+                y = self._y.copy()
                 self._engine.solve(self._problem, y, warm=True, fill=False, tolerance=tolerance)
-                self._y, self._exact = y, True
+                self._y, self._error = y, 0.0
             return system.values(self._problem, self._y)
 
-    def _judge(self, outcome: cpu.Outcome) -> None:
-        error = outcome.residuals[-1] if outcome.residuals else np.inf
-        self._exact = error <= _OF_SOLUTION[self._kind] * self._solver.tolerance
+    @property
+    def _kind(self) -> str:
+        return system.preconditioner(self.grid, self._problem, self._solver._options)
 
     def _gaps(self) -> Array | None:
         """Which vertices are connected to no data; None: none."""
@@ -192,7 +192,8 @@ def solve(
     y = solver._start(grid, problem, None)
     kept = Inverse(solver, problem, y)
     outcome = kept._engine.solve(problem, y)
-    kept._judge(outcome)
+    if outcome.residuals:
+        kept._error = outcome.residuals[-1]
     if kept.may_have_gaps:
         kept._set_gaps(~kept._engine.with_data())
     _slice(grid, system.values(problem, y), out)

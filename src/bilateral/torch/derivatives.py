@@ -26,6 +26,7 @@ Both are 0 inside these parts: no confidence is there, and the first one to come
 solution jump.
 """
 
+import inspect
 from typing import Any
 
 import torch
@@ -48,21 +49,44 @@ def solve(
 ) -> tuple[Tensor, Tensor]:
     """`operators.solve` with all derivatives."""
     tensors = reference, target, confidence, smoothness, like
+    forward_mode = forward_ad._current_level >= 0
     # Compilers know the operators with their backward, but would drop tangents without a word.
     if torch.compiler.is_compiling():
-        if forward_ad._current_level >= 0:
+        if forward_mode:
             raise NotImplementedError(
                 "bilateral.torch: forward-mode derivatives inside torch.compile are not supported. "
                 "Call torch.func.jvp outside of the compiled function, or use reverse mode."
             )
         compiled: tuple[Tensor, Tensor] = operators.solve(*tensors, *config.arguments)
         return compiled
+    needed = torch.is_grad_enabled() and any(
+        value.requires_grad for value in (target, confidence, smoothness) if value is not None
+    )
+    if not needed and not forward_mode:
+        plain: tuple[Tensor, Tensor] = operators.solve(*tensors, *config.arguments)
+        return plain
     result: tuple[Tensor, Tensor] = _apply(_Solve, *tensors, config)
     return result
 
 
 def _apply(function: Any, *args: Any) -> Any:
     return function.apply(*args)
+
+
+def _run(name: str, operator: Any, *args: Any) -> Any:
+    """An operator, or the function behind it if nothing in between could want to know."""
+    usual = torch.Tensor, torch.nn.Parameter
+    if torch._C._len_torch_dispatch_stack() == 0 and all(
+        type(value) in usual for value in args if isinstance(value, Tensor)
+    ):
+        return operators.kernels[name](*args)
+    return operator(*args)
+
+
+def _with_signature(function: Any) -> Any:
+    """An autograd function whose `forward` has its signature at hand: `apply` asks every time."""
+    function.forward.__signature__ = inspect.signature(function.forward)
+    return function
 
 
 class Matrix:
@@ -238,13 +262,14 @@ def _as(like: Tensor, value: Tensor) -> Tensor:
     return value.to(like.dtype)
 
 
+@_with_signature
 class _Solve(torch.autograd.Function):
     """The solution and a handle, with both modes of derivatives."""
 
     @staticmethod
     def forward(*args: Any) -> Any:
         *tensors, config = args
-        return operators.solve(*tensors, *config.arguments)
+        return _run("solve", operators.solve, *tensors, *config.arguments)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -292,13 +317,14 @@ def _solve_operator_backward(ctx: Any, h: Tensor | None, _: Any) -> Any:
     return (*_backward_of_solve(ctx, h), *(None,) * 6)
 
 
+@_with_signature
 class _ApplyInverse(torch.autograd.Function):
     """M g."""
 
     @staticmethod
     def forward(*args: Any) -> Any:
         *tensors, config = args
-        return operators.apply_inverse(*tensors, *config.arguments)
+        return _run("apply_inverse", operators.apply_inverse, *tensors, *config.arguments)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -339,6 +365,7 @@ def _inverse_operator_backward(ctx: Any, h: Tensor) -> Any:
     return (*_backward_of_inverse(ctx, h), *(None,) * 6)
 
 
+@_with_signature
 class _Surroundings(torch.autograd.Function):
     """P g or P^T g."""
 
@@ -387,8 +414,14 @@ def _surroundings_operator_backward(ctx: Any, h: Tensor) -> Any:
     return (*_Surroundings.backward(ctx, h), *(None,) * 5)
 
 
-operators.solve.register_autograd(_solve_operator_backward, setup_context=_setup_solve)
-operators.apply_inverse.register_autograd(_inverse_operator_backward, setup_context=_setup_inverse)
-operators.surroundings.register_autograd(
-    _surroundings_operator_backward, setup_context=_setup_surroundings
-)
+def _gradients_operator_backward(*_: Any) -> Any:
+    raise RuntimeError("bilateral::gradients: its results are constants to autograd.")
+
+
+for _name, _backward, _setup in (
+    ("solve", _solve_operator_backward, _setup_solve),
+    ("apply_inverse", _inverse_operator_backward, _setup_inverse),
+    ("surroundings", _surroundings_operator_backward, _setup_surroundings),
+    ("gradients", _gradients_operator_backward, None),
+):
+    torch.library.register_autograd(f"bilateral::{_name}", _backward, setup_context=_setup)

@@ -7,7 +7,7 @@ matrix and becomes channels of one solve.
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,11 +17,17 @@ from torch import Tensor
 from bilateral import inverse
 from bilateral.grid import BilateralGrid
 from bilateral.inverse import Inverse
+from bilateral.ops import cpu
 from bilateral.solver import BilateralSolver
 from bilateral.torch import batching, kept
 
 Array = NDArray[Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
+
+# `torch.library.custom_op` would do the same with 50 microseconds of checks on every call.
+_torch: Any = torch  # partly without types
+_library = _torch.library.Library("bilateral", "DEF")
 
 _CONFIG = (
     "float[] sigmas, float[] blur, float? reference_max, "
@@ -29,13 +35,43 @@ _CONFIG = (
 )
 _MATRIX = "Tensor handle, Tensor reference, Tensor g, Tensor? confidence, Tensor smoothness"
 
+kernels: dict[str, Callable[..., Any]] = {}
+"""The functions behind the operators, by name."""
 
-@torch.library.custom_op(
-    "bilateral::solve",
-    mutates_args=(),
-    device_types="cpu",
-    schema="(Tensor reference, Tensor target, Tensor? confidence, Tensor smoothness, "
-    f"Tensor? like, {_CONFIG}) -> (Tensor, Tensor)",
+
+def _operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Define the operator of a schema by a function for CPU tensors, and return the operator."""
+
+    def define(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = schema.partition("(")[0]
+        _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+        kernels[name] = _torch.compiler.disable(function)  # or a graph break would look inside
+        _library.impl(name, kernels[name], "CPU")
+        operator: Callable[..., Any] = getattr(torch.ops.bilateral, name).default
+        return operator
+
+    return define
+
+
+def _fake_of(name: str) -> Callable[[F], F]:
+    return _rule(torch.library.register_fake, name)
+
+
+def _vmap_of(name: str) -> Callable[[F], F]:
+    return _rule(torch.library.register_vmap, name)
+
+
+def _rule(register: Any, name: str) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        register(f"bilateral::{name}", function, lib=_library)
+        return function
+
+    return add
+
+
+@_operator(
+    "solve(Tensor reference, Tensor target, Tensor? confidence, Tensor smoothness, "
+    f"Tensor? like, {_CONFIG}) -> (Tensor, Tensor)"
 )
 def solve(
     reference: Tensor,
@@ -65,12 +101,12 @@ def solve(
             if count > 1:
                 error.add_note(f"In image {i} of the batch.")
             raise
-        matrix.warn(outcome, _level())
+        _warn(matrix, outcome)
         inverses.append(matrix)
     return _maps(out, target.shape), kept.keep(inverses)
 
 
-@solve.register_fake
+@_fake_of("solve")
 def _(
     reference: Tensor, target: Tensor, confidence: Tensor | None, *_: Any
 ) -> tuple[Tensor, Tensor]:
@@ -78,12 +114,9 @@ def _(
     return _fake(target, count), target.new_empty((count,), dtype=torch.int64)
 
 
-@torch.library.custom_op(
-    "bilateral::gradients",
-    mutates_args=(),
-    device_types="cpu",
-    schema="(Tensor handle, Tensor reference, Tensor h, Tensor? confidence, Tensor smoothness, "
-    f"Tensor target, Tensor y, bool[] wanted, {_CONFIG}) -> (Tensor, Tensor, Tensor)",
+@_operator(
+    "gradients(Tensor handle, Tensor reference, Tensor h, Tensor? confidence, Tensor smoothness, "
+    f"Tensor target, Tensor y, bool[] wanted, {_CONFIG}) -> (Tensor, Tensor, Tensor)"
 )
 def gradients(
     handle: Tensor,
@@ -121,7 +154,7 @@ def gradients(
             parts,
         )
         of_smoothness += part
-        matrix.warn(outcome, _level())
+        _warn(matrix, outcome)
     return (
         _maps(of_target, h.shape) if wanted[0] else of_target,
         of_confidence.unsqueeze(1) if wanted[1] else of_confidence,
@@ -129,7 +162,7 @@ def gradients(
     )
 
 
-@gradients.register_fake
+@_fake_of("gradients")
 def _(
     _: Tensor,
     reference: Tensor,
@@ -149,19 +182,14 @@ def _(
     )
 
 
-@gradients.register_vmap
+@_vmap_of("gradients")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
     return batching.one_by_one(
         info.batch_size, in_dims[:7], args[:7], lambda *own: gradients(*own, *args[7:])
     )
 
 
-@torch.library.custom_op(
-    "bilateral::apply_inverse",
-    mutates_args=(),
-    device_types="cpu",
-    schema=f"({_MATRIX}, {_CONFIG}) -> Tensor",
-)
+@_operator(f"apply_inverse({_MATRIX}, {_CONFIG}) -> Tensor")
 def apply_inverse(
     handle: Tensor,
     reference: Tensor,
@@ -173,17 +201,12 @@ def apply_inverse(
     """M g = S^T A^-1 S g, and 0 in parts without data."""
 
     def apply(matrix: Inverse, values: Array, out: Array) -> None:
-        matrix.warn(matrix.apply(values, out), _level())
+        _warn(matrix, matrix.apply(values, out))
 
     return _map(apply, handle, reference, g, confidence, smoothness, config)
 
 
-@torch.library.custom_op(
-    "bilateral::surroundings",
-    mutates_args=(),
-    device_types="cpu",
-    schema=f"({_MATRIX}, bool transposed, {_CONFIG}) -> Tensor",
-)
+@_operator(f"surroundings({_MATRIX}, bool transposed, {_CONFIG}) -> Tensor")
 def surroundings(
     handle: Tensor,
     reference: Tensor,
@@ -201,23 +224,23 @@ def surroundings(
     return _map(apply, handle, reference, g, confidence, smoothness, config)
 
 
-@apply_inverse.register_fake
-@surroundings.register_fake
+@_fake_of("apply_inverse")
+@_fake_of("surroundings")
 def _(_: Tensor, reference: Tensor, g: Tensor, confidence: Tensor | None, *__: Any) -> Tensor:
     return _fake(g, _matrices(reference, g, confidence))
 
 
-@solve.register_vmap
+@_vmap_of("solve")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
     return batching.solve(info, in_dims, args[:5], lambda *folded: solve(*folded, *args[5:]))
 
 
-@apply_inverse.register_vmap
+@_vmap_of("apply_inverse")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
     return batching.map_(info, in_dims, args[:5], lambda *own: apply_inverse(*own, *args[5:]))
 
 
-@surroundings.register_vmap
+@_vmap_of("surroundings")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
     return batching.map_(info, in_dims, args[:5], lambda *own: surroundings(*own, *args[5:]))
 
@@ -326,12 +349,14 @@ def _fake(maps: Tensor, count: int) -> Tensor:
     return _maps(made, maps.shape)
 
 
-def _level() -> int:
-    """How far above its caller the code lies that called into this package or PyTorch."""
-    frame, level = sys._getframe(1), 1
+def _warn(matrix: Inverse, outcome: cpu.Outcome) -> None:
+    """Warn of a solve that ended too early, where this package or PyTorch was called."""
+    if outcome.converged:
+        return
+    frame, level = sys._getframe(), 1
     while frame.f_back is not None:
         package = frame.f_globals.get("__name__", "").partition(".")[0]
         if package not in ("bilateral", "torch"):
             break
         frame, level = frame.f_back, level + 1
-    return level
+    matrix.warn(outcome, level)

@@ -1,5 +1,6 @@
 """Shapes and dtypes of tensors: what users give, as (B, C, H, W)."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -136,7 +137,7 @@ def known_only(given: Batch) -> Batch:
 
 def _is_finite(values: Tensor) -> bool:
     try:
-        return bool(torch.isfinite(values.detach().sum()))
+        return math.isfinite(values.detach().sum().item())
     except RuntimeError:  # inside vmap nobody can know
         return False
 
