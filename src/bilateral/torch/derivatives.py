@@ -63,7 +63,7 @@ def solve(
         value.requires_grad for value in (target, confidence, smoothness) if value is not None
     )
     if not needed and not forward_mode:
-        plain: tuple[Tensor, Tensor] = operators.solve(*tensors, *config.arguments)
+        plain: tuple[Tensor, Tensor] = _run("solve", operators.solve, *tensors, *config.arguments)
         return plain
     result: tuple[Tensor, Tensor] = _apply(_Solve, *tensors, config)
     return result
@@ -76,8 +76,12 @@ def _apply(function: Any, *args: Any) -> Any:
 def _run(name: str, operator: Any, *args: Any) -> Any:
     """An operator, or the function behind it if nothing in between could want to know."""
     usual = torch.Tensor, torch.nn.Parameter
-    if torch._C._len_torch_dispatch_stack() == 0 and all(
-        type(value) in usual for value in args if isinstance(value, Tensor)
+    modes = torch._C._len_torch_dispatch_stack() > 0
+    transforms = torch._C._functorch.peek_interpreter_stack() is not None
+    if (
+        not modes
+        and not transforms
+        and all(type(value) in usual for value in args if isinstance(value, Tensor))
     ):
         return operators.kernels[name](*args)
     return operator(*args)
