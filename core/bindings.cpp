@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bistochastize.hpp"
+#include "block_matching.hpp"
 #include "build.hpp"
 #include "components.hpp"
 #include "domain_transform.hpp"
@@ -188,6 +189,22 @@ void py_median(const Input<T>& image, const Output<T>& out, std::size_t size, in
   require(size == 3 || size == 5, "size must be 3 or 5");
   const nb::gil_scoped_release release;
   median(image.data(), image.shape(0), image.shape(1), image.shape(2), size, out.data(), threads);
+}
+
+void py_match_blocks(const Input<float>& left, const Input<float>& right, std::size_t disparities,
+                     std::size_t radius, float margin, const std::array<Output<float>, 4>& out,
+                     int threads) {
+  require(left.ndim() == 2 && left.size() > 0 && right.ndim() == 2 &&
+              right.shape(0) == left.shape(0) && right.shape(1) == left.shape(1),
+          "views must be H x W, both of one size");
+  for (const auto& map : out) require(map.size() == left.size(), "outputs do not match the views");
+  require(disparities > 0 && disparities <= left.shape(1) &&
+              disparities <= most_match_disparities && radius <= most_match_radius && margin >= 0,
+          "disparities, radius or margin out of range");
+  const StereoPair pair{left.data(), right.data(), left.shape(0), left.shape(1),
+                        disparities, radius,       margin};
+  const nb::gil_scoped_release release;
+  match_blocks(pair, {out[0].data(), out[1].data(), out[2].data(), out[3].data()}, threads);
 }
 
 template <class T>
@@ -514,6 +531,11 @@ void define_filters(nb::module_& m) {
   m.def("median", &py_median<T>, "image"_a.noconvert(), "out"_a.noconvert(), "size"_a, "threads"_a);
 }
 
+void define_tasks(nb::module_& m) {
+  m.def("match_blocks", &py_match_blocks, "left"_a.noconvert(), "right"_a.noconvert(),
+        "disparities"_a, "radius"_a, "margin"_a, "out"_a.noconvert(), "threads"_a);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -542,4 +564,5 @@ NB_MODULE(_core, m) {
   define_filters<std::uint16_t>(m);
   define_filters<float>(m);
   define_filters<double>(m);
+  define_tasks(m);
 }

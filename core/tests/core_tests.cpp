@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bistochastize.hpp"
+#include "block_matching.hpp"
 #include "build.hpp"
 #include "domain_transform.hpp"
 #include "grid.hpp"
@@ -522,6 +523,35 @@ void test_median(Random& random) {
       }
 }
 
+// A row of random dots moved by a known disparity is found again, whatever the window and shape.
+void test_block_matching(Random& random) {
+  const std::size_t shapes[][2] = {{1, 1}, {1, 60}, {3, 2}, {60, 60}, {110, 45}};
+  for (const auto& [height, width] : shapes)
+    for (const std::size_t radius : {std::size_t{0}, std::size_t{3}, most_match_radius}) {
+      const std::size_t shift = std::min<std::size_t>(7, width - 1);
+      std::vector<float> left(height * width), right(left.size());
+      for (std::size_t i = 0; i < left.size(); ++i)
+        left[i] = right[i] = static_cast<float>(below(random, 256));
+      for (std::size_t i = 0; i < left.size(); ++i)
+        if (i % width >= shift) left[i] = right[i - shift];
+      std::vector<float> found[4];
+      for (auto& map : found) map.resize(left.size());
+      const std::size_t disparities = std::min<std::size_t>(12, width);
+      match_blocks({left.data(), right.data(), height, width, disparities, radius, 0.1f},
+                   {found[0].data(), found[1].data(), found[2].data(), found[3].data()}, 3);
+      bool ordered = true, right_place = true;
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        ordered = ordered && found[0][i] <= found[2][i] && found[2][i] <= found[1][i];
+        ordered = ordered && found[0][i] >= 0 && found[1][i] < static_cast<float>(disparities);
+        const std::size_t x = i % width, edge = shift + 4 + radius;
+        if (x >= edge && x + 4 + radius < width)
+          right_place = right_place && found[2][i] == static_cast<float>(shift);
+      }
+      CHECK(ordered);
+      CHECK(right_place);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -546,6 +576,7 @@ int main() {
   test_median<float>(random);
   test_median<double>(random);
   test_invalid_confidence(random);
+  test_block_matching(random);
   std::printf("%d passed, %d failed\n", checks - failures, failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -171,13 +171,14 @@ def reference(
     highest: float | None,
     channels: Collection[int] = (1, 3),
     video: bool = False,
+    name: str = "reference",
 ) -> Reference:
     """A gray or RGB image, or a video of such: uint8, uint16 or floating point, any strides."""
-    pixels = _array("reference", value)
+    pixels = _array(name, value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     if pixels.dtype not in (np.uint8, np.uint16) and pixels.dtype.kind != "f":
         raise TypeError(
-            f"reference: expected uint8, uint16 or floating point, got dtype {pixels.dtype}. "
+            f"{name}: expected uint8, uint16 or floating point, got dtype {pixels.dtype}. "
             f"Convert it first, for example with .astype(np.float32) and reference_max=."
         )
     space = 3 if video else 2
@@ -186,7 +187,7 @@ def reference(
     if pixels.ndim != space + 1 or pixels.shape[-1] not in channels:
         hint = " Channels come last."
         if pixels.ndim == space + 1 and pixels.shape[-1] == 4:
-            hint = " Drop the alpha channel: reference[..., :3]."
+            hint = f" Drop the alpha channel: {name}[..., :3]."
         elif not video and pixels.ndim == 4:
             hint = " A video needs sigma_t, the size of a cell in frames."
         expected = (
@@ -194,10 +195,10 @@ def reference(
             if video
             else "a gray image (H, W) or an RGB image (H, W, 3)"
         )
-        raise ValueError(f"reference: expected {expected}, got shape {np.shape(value)}.{hint}")
+        raise ValueError(f"{name}: expected {expected}, got shape {np.shape(value)}.{hint}")
     if pixels.size == 0:
         raise ValueError(
-            f"reference: expected at least one pixel, got shape {np.shape(value)}. "
+            f"{name}: expected at least one pixel, got shape {np.shape(value)}. "
             f"Check that the image was read."
         )
     if pixels.dtype.kind == "f":
@@ -576,6 +577,40 @@ def last_solution(shape: tuple[int, ...] | None, like: Target) -> None:
         raise ValueError(
             f"warm_start: expected a last solution of the target's shape with channels, "
             f"{like.values.shape}, got one of {shape}. Leave warm_start out, or give an array."
+        )
+
+
+def stereo_pair(
+    left: ArrayLike, right: ArrayLike, left_max: float | None
+) -> tuple[Reference, Array]:
+    """Two finite views of one size: the left one as a reference, and the right one's pixels."""
+    first = reference(left, left_max, name="left")
+    second = reference(right, None, name="right")
+    if second.pixels.shape != first.pixels.shape:
+        raise ValueError(
+            f"right: expected the shape of left, {np.shape(left)}, got {np.shape(right)}. "
+            f"Rectify the pair first, so that both views have one size and matching rows."
+        )
+    finite_values("left", first.pixels)
+    finite_values("right", second.pixels)
+    return first, second.pixels
+
+
+def odd(name: str, value: int, most: int) -> int:
+    """An odd number from 1 to `most`."""
+    number = count(name, value, 1)
+    if number % 2 == 0 or number > most:
+        raise ValueError(f"{name}: expected an odd number from 1 to {most}, got {number}.")
+    return number
+
+
+def some_match(found: bool) -> None:
+    """Raise if no pixel of a stereo pair has a disparity with a confidence above 0."""
+    if not found:
+        raise ValueError(
+            "left, right: expected a rectified pair of one scene, got two views of which no pixel "
+            "matches. Check that left and right are not exchanged, and max_disparity; "
+            "consistency=None accepts matches that only one view finds."
         )
 
 

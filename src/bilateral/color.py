@@ -1,4 +1,6 @@
-"""Colour: from a reference image's values to the luma and chroma that the grid bins."""
+"""Colour: the luma and chroma of an image, which the grid bins."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,3 +35,13 @@ def feature_map(channels: int, highest: float) -> tuple[NDArray[np.float64], NDA
     if channels == 1:
         return np.full((1, 1), scale), np.zeros(1)
     return RGB_TO_YUV * scale, YUV_OFFSET
+
+
+def luma(pixels: NDArray[Any]) -> NDArray[np.float32]:
+    """The luma of gray (H, W, 1) or RGB (H, W, 3) pixels, on their own scale, as (H, W)."""
+    if pixels.shape[-1] == 1:
+        return pixels[..., 0].astype(np.float32)
+    total = np.zeros(pixels.shape[:-1], np.float32)
+    for channel, weight in enumerate(RGB_TO_YUV[0]):
+        total += pixels[..., channel] * np.float32(weight)
+    return total

@@ -86,6 +86,26 @@ def median(image: Array, size: int) -> Array:
     return out
 
 
+class Matches(NamedTuple):
+    """What block matching found: an interval around the best disparity; the best of the right."""
+
+    lower: NDArray[np.float32]
+    upper: NDArray[np.float32]
+    left: NDArray[np.float32]
+    right: NDArray[np.float32]
+
+
+def match_blocks(left: Array, right: Array, most: int, window: int, margin: float) -> Matches:
+    """Match (H, W) float32 views over disparities from 0 to `most`, which is below W.
+
+    Costs are compared over window x window pixels; the interval holds those up to 1 + `margin`
+    times the best.
+    """
+    found = Matches(*(np.empty(left.shape, np.float32) for _ in range(4)))
+    _core.match_blocks(left, right, most + 1, window // 2, margin, found, get_num_threads())
+    return found
+
+
 class Observation(NamedTuple):
     """S c and S (c t), and what was seen on the way."""
 
