@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "block_matching.hpp"
 #include "build.hpp"
 #include "components.hpp"
+#include "defocus.hpp"
 #include "domain_transform.hpp"
 #include "grid.hpp"
 #include "lowrank.hpp"
@@ -205,6 +207,27 @@ void py_match_blocks(const Input<float>& left, const Input<float>& right, std::s
                         disparities, radius,       margin};
   const nb::gil_scoped_release release;
   match_blocks(pair, {out[0].data(), out[1].data(), out[2].data(), out[3].data()}, threads);
+}
+
+void py_defocus(const Input<float>& image, const Input<float>& layers,
+                const std::vector<double>& radii, int blades, double rotation,
+                const Output<float>& out, int threads) {
+  require(image.ndim() == 3 && image.size() > 0 && (image.shape(2) == 1 || image.shape(2) == 3),
+          "image must be H x W x 1 or 3");
+  const Scene scene{image.data(), layers.data(), image.shape(0), image.shape(1), image.shape(2)};
+  const std::size_t pixels = scene.height * scene.width;
+  require(layers.size() == pixels && out.size() == image.size(), "sizes do not match");
+  require(!radii.empty() && radii.size() <= most_blur_levels && radii.front() == 0 &&
+              std::is_sorted(radii.begin(), radii.end()) && radii.back() <= most_blur_radius,
+          "radii must rise from 0, and neither be too many nor too large");
+  require(blades == 0 || blades >= 3, "blades must be 0 or at least 3");
+  const auto highest = static_cast<float>(radii.size() - 1);
+  const nb::gil_scoped_release release;
+  require(std::all_of(layers.data(), layers.data() + pixels,
+                      [&](float layer) { return std::abs(layer) <= highest; }),
+          "layers must be within the radii");
+  (scene.channels == 1 ? defocus<1> : defocus<3>)(scene, radii, {blades, rotation}, out.data(),
+                                                  threads);
 }
 
 template <class T>
@@ -532,6 +555,8 @@ void define_filters(nb::module_& m) {
 }
 
 void define_tasks(nb::module_& m) {
+  m.def("defocus", &py_defocus, "image"_a.noconvert(), "layers"_a.noconvert(), "radii"_a,
+        "blades"_a, "rotation"_a, "out"_a.noconvert(), "threads"_a);
   m.def("match_blocks", &py_match_blocks, "left"_a.noconvert(), "right"_a.noconvert(),
         "disparities"_a, "radius"_a, "margin"_a, "out"_a.noconvert(), "threads"_a);
 }

@@ -16,6 +16,7 @@
 #include "bistochastize.hpp"
 #include "block_matching.hpp"
 #include "build.hpp"
+#include "defocus.hpp"
 #include "domain_transform.hpp"
 #include "grid.hpp"
 #include "median.hpp"
@@ -552,6 +553,28 @@ void test_block_matching(Random& random) {
     }
 }
 
+// Blurs give means, whatever the layers, and leave alone what is in focus.
+void test_defocus(Random& random) {
+  const std::size_t shapes[][2] = {{1, 1}, {1, 70}, {40, 1}, {70, 90}};
+  const std::vector<double> radii{0, 1, 2.5, 6, 40};
+  for (const auto& [height, width] : shapes)
+    for (const int blades : {0, 3, 6}) {
+      std::vector<float> image(height * width * 3), layers(height * width), out(image.size());
+      for (float& value : image) value = static_cast<float>(below(random, 256));
+      for (float& layer : layers) layer = static_cast<float>(below(random, 81)) / 10 - 4;
+      defocus<3>({image.data(), layers.data(), height, width, 3}, radii, {blades, 0.3}, out.data(),
+                 3);
+      CHECK(
+          std::all_of(out.begin(), out.end(), [](float v) { return v >= -0.01f && v < 255.01f; }));
+      std::fill(layers.begin(), layers.end(), 0.0f);
+      image.resize(height * width);
+      out.resize(image.size());
+      defocus<1>({image.data(), layers.data(), height, width, 1}, radii, {blades, 0}, out.data(),
+                 2);
+      CHECK(out == image);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -577,6 +600,7 @@ int main() {
   test_median<double>(random);
   test_invalid_confidence(random);
   test_block_matching(random);
+  test_defocus(random);
   std::printf("%d passed, %d failed\n", checks - failures, failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -153,3 +153,12 @@ def match_blocks(
     out: Sequence[NDArray[Any]],
     threads: int,
 ) -> None: ...
+def defocus(
+    image: NDArray[Any],
+    layers: NDArray[Any],
+    radii: Sequence[float],
+    blades: int,
+    rotation: float,
+    out: NDArray[Any],
+    threads: int,
+) -> None: ...

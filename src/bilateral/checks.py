@@ -55,6 +55,11 @@ def not_negative(name: str, value: float) -> float:
     return number
 
 
+def finite(name: str, value: float) -> float:
+    """Any number that is not infinite."""
+    return _number(name, value, "a finite number")
+
+
 def not_nan(name: str, value: float) -> float:
     """A number or an infinity."""
     return _number(name, value, "a number or an infinity", infinite=True)
@@ -612,6 +617,26 @@ def some_match(found: bool) -> None:
             "matches. Check that left and right are not exchanged, and max_disparity; "
             "consistency=None accepts matches that only one view finds."
         )
+
+
+def scene_depth(value: ArrayLike, shape: tuple[int, int], kind: str) -> Array:
+    """Depths above 0, of which some may be infinite, or finite disparities: one per pixel."""
+    values = _array("depth", value)
+    if values.shape not in (shape, (*shape, 1)):
+        raise ValueError(
+            f"depth: expected one number per pixel, shape {shape}, got {values.shape}. "
+            f"Resize it to the image first."
+        )
+    values = values.reshape(shape).astype(np.float64)
+    expected = "numbers above 0" if kind == "depth" else "finite numbers"
+    right = values > 0 if kind == "depth" else np.isfinite(values)
+    if not right.all():
+        at = tuple(np.argwhere(~right)[0].tolist())
+        raise ValueError(
+            f"depth: expected {expected} for kind={kind!r}, got {values[at]} at {_place(at)}. "
+            f"Fill holes first: set them to NaN and call bilateral.solve(image, depth)."
+        )
+    return values
 
 
 def as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:

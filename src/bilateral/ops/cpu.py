@@ -16,6 +16,10 @@ Samples = _core.Samples32 | _core.Samples64
 Solver = _core.Solver32 | _core.Solver64
 
 
+LARGEST_BLUR = 2048.0
+"""The largest radius that `defocus` takes, in pixels."""
+
+
 class PixelError(ValueError):
     """Pixels have values that no grid can hold."""
 
@@ -104,6 +108,19 @@ def match_blocks(left: Array, right: Array, most: int, window: int, margin: floa
     found = Matches(*(np.empty(left.shape, np.float32) for _ in range(4)))
     _core.match_blocks(left, right, most + 1, window // 2, margin, found, get_num_threads())
     return found
+
+
+def defocus(
+    image: Array, layers: Array, radii: Sequence[float], blades: int, rotation: float
+) -> Array:
+    """Blur an (H, W, 1 or 3) float32 image by layers, each over what lies behind it.
+
+    `layers` (H, W) are float32 numbers from -n, the farthest, over 0, which stays sharp, to n;
+    layers k and -k blur by ``radii[k]``. 0 blades make a disc.
+    """
+    out = np.empty_like(image)
+    _core.defocus(image, layers, radii, blades, rotation, out, get_num_threads())
+    return out
 
 
 class Observation(NamedTuple):
