@@ -524,7 +524,7 @@ void test_median(Random& random) {
       }
 }
 
-// A row of random dots moved by a known disparity is found again, whatever the window and shape.
+// Random dots moved by a known disparity are found again, whatever the window and shape.
 void test_block_matching(Random& random) {
   const std::size_t shapes[][2] = {{1, 1}, {1, 60}, {3, 2}, {60, 60}, {110, 45}};
   for (const auto& [height, width] : shapes)
@@ -545,7 +545,7 @@ void test_block_matching(Random& random) {
         ordered = ordered && found[0][i] <= found[2][i] && found[2][i] <= found[1][i];
         ordered = ordered && found[0][i] >= 0 && found[1][i] < static_cast<float>(disparities);
         const std::size_t x = i % width, edge = shift + 4 + radius;
-        if (x >= edge && x + 4 + radius < width)
+        if (radius > 0 && x >= edge && x + 4 + radius < width)  // single pixels may tie
           right_place = right_place && found[2][i] == static_cast<float>(shift);
       }
       CHECK(ordered);
