@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement wheel clean
+.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-superres wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -43,6 +43,9 @@ bench-filters: $(VENV)/installed-bench ## the filters against their authors' and
 
 bench-supplement: $(VENV)/installed-bench ## robust rounds and low rank against plain solves (DATA=folder)
 	$(BIN)/python -m benchmarks.supplement $(if $(DATA),--data $(DATA))
+
+bench-superres: $(VENV)/installed-bench ## depth super-resolution against the paper's table (DATA=folder)
+	$(BIN)/python -m benchmarks.superres $(if $(DATA),--data $(DATA))
 
 wheel: $(VENV)/bin/pip ## a wheel in dist/
 	$(BIN)/pip wheel --no-deps -w dist .

@@ -1,5 +1,5 @@
 // Aggregates by matching along strong edges: pairs of rows that are each other's strongest free
-// neighbour, and what clings to them.
+// neighbour, and what clings to them, at most two edges away.
 #pragma once
 
 #include <algorithm>
@@ -36,13 +36,9 @@ class Matching {
         graph_.entry.first.data(), graph_.entry.to.data(), graph_.weight.data(), least_.data(),
         nearest_.data(),           pick_.data(),           mate_.data()};
     each_part([&](std::size_t begin, std::size_t end) { find_nearest(rows, begin, end); });
-    for (int round = 0; round < 2; ++round) {
-      each_part([&](std::size_t begin, std::size_t end) { find_pick(rows, begin, end); });
-      each_part([&](std::size_t begin, std::size_t end) { match(rows, begin, end); });
-    }
-    each_part([&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin * slice_rows; i < end * slice_rows; ++i) pick_[i] = root(i);
-    });
+    each_part([&](std::size_t begin, std::size_t end) { match(rows, begin, end); });
+    each_part([&](std::size_t begin, std::size_t end) { find_pick(rows, begin, end); });
+    each_part([&](std::size_t begin, std::size_t end) { match(rows, begin, end); });
     return number();
   }
 
@@ -52,18 +48,25 @@ class Matching {
     each_part_of_slices(graph_.slices(), crew_, f);
   }
 
-  // The first row of an aggregate, or nowhere.
+  // The first row of an aggregate, or nowhere. A row without a mate clings to the nearest one's
+  // pair; if that has none either, to the pair which that one clings to, unless their edge is weak
+  // for it.
   std::uint32_t root(std::size_t i) const {
-    const std::uint32_t nearest = nearest_[i], mate = mate_[i];
-    if (nearest == nowhere) return nowhere;
+    if (nearest_[i] == nowhere) return nowhere;
     const auto own = static_cast<std::uint32_t>(i);
-    const std::uint32_t member = mate != nowhere ? own : nearest;
-    const std::uint32_t other = mate_[member];
-    return other != nowhere ? std::min(member, other) : own;
+    const std::uint32_t close = choose(mate_[own] == nowhere, nearest_[own], own);
+    const bool farther = (mate_[close] == nowhere) & (8 * least_[own] >= least_[close]);
+    const std::uint32_t member = choose(farther, nearest_[close], close), mate = mate_[member];
+    return choose(mate == nowhere, own, choose(mate < member, mate, member));
+  }
+
+  // condition ? a : b, without a branch that would be mispredicted for every other row
+  static std::uint32_t choose(bool condition, std::uint32_t a, std::uint32_t b) {
+    return b ^ ((a ^ b) & -std::uint32_t{condition});
   }
 
   Aggregates number() {
-    constexpr std::size_t run = 4096;
+    constexpr std::size_t run = 1024;
     const std::size_t rows = graph_.rows, runs = (rows + run - 1) / run;
     Aggregates out;
     out.of = Buffer<std::uint32_t>(rows);
@@ -74,7 +77,10 @@ class Matching {
     };
     each_run([&](std::size_t i, std::size_t begin, std::size_t end) {
       std::uint32_t roots = 0;
-      for (std::size_t v = begin; v < end; ++v) roots += pick_[v] == v;
+      for (std::size_t v = begin; v < end; ++v) {
+        pick_[v] = root(v);
+        roots += pick_[v] == v;
+      }
       start[i + 1] = roots;
     });
     for (std::size_t i = 0; i < runs; ++i) start[i + 1] += start[i];

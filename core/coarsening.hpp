@@ -74,6 +74,8 @@ inline Columns numbers_below(const Columns& lists, std::uint32_t last, std::uint
   return out;
 }
 
+inline constexpr std::size_t sorted_run = 4096;  // aggregates
+
 template <class T>
 class Coarsening {
  public:
@@ -96,58 +98,64 @@ class Coarsening {
     each_slice(graph_.slices(), crew_, [&](std::size_t s) { measure(s); });
     graph_.allocate_entries();
     each_slice(graph_.slices(), crew_, [&](std::size_t s) { fill(s); });
-    return {std::move(graph_), transfer()};
+    Transfer way = transfer();
+    return {std::move(graph_), std::move(way)};
   }
 
  private:
-  // Rows by colour, and within runs of a colour by their numbers of earlier and later neighbours.
+  // Rows by colour, and within runs of aggregates by their numbers of earlier and later neighbours.
   void order() {
-    const std::size_t count = aggregates_.count;
-    each_coarse_run(count, crew_, [&](std::size_t, std::size_t begin, std::size_t end, auto) {
+    const std::size_t count = aggregates_.count, runs = (count + sorted_run - 1) / sorted_run;
+    const auto each_run = [&](auto&& f) {
+      crew_.each(team_size(crew_.size(), count, coarse_run), runs, [&](std::size_t r, std::size_t) {
+        f(r, r * sorted_run, std::min(count, (r + 1) * sorted_run));
+      });
+    };
+    std::vector<std::vector<std::uint32_t>> at(runs);  // of each run and colour: its first row
+    each_run([&](std::size_t r, std::size_t begin, std::size_t end) {
       for (std::size_t I = begin; I < end; ++I) {
-        const Link<T>* link = neighbours_.of(I);
+        const std::uint32_t mine = colour_[I];
         std::uint32_t earlier = 0;
-        for (std::uint32_t e = 0; e < neighbours_.count[I]; ++e)
-          earlier += colour_[link[e].to] < colour_[I];
+        neighbours_.each(
+            I, [&](std::size_t J) __attribute__((always_inline)) { earlier += colour_[J] < mine; });
         earlier_[I] = earlier;
+        if (mine >= at[r].size()) at[r].resize(mine + std::size_t{1}, 0);
+        ++at[r][mine];
       }
     });
-    std::vector<std::uint32_t> size;
-    for (const std::uint32_t c : colour_) {
-      if (c >= size.size()) size.resize(c + 1, 0);
-      ++size[c];
+    std::size_t colours = 0;
+    for (const auto& sizes : at) colours = std::max(colours, sizes.size());
+    of_row_ = Buffer<std::uint32_t>(count + colours * slice_rows);
+    std::uint32_t row = 0;
+    for (std::size_t c = 0; c < colours; ++c) {
+      graph_.colour.push_back(row);
+      for (auto& sizes : at)
+        if (c < sizes.size()) row += std::exchange(sizes[c], row);
+      while (row % slice_rows != 0) of_row_[row++] = nowhere;
     }
-    graph_.colour.assign(1, 0);
-    for (const std::uint32_t rows : size)
-      graph_.colour.push_back(graph_.colour.back() +
-                              static_cast<std::uint32_t>(whole_slices(rows)));
-    graph_.rows = graph_.colour.back();
-    of_row_ = Buffer<std::uint32_t>(graph_.rows, nowhere);
-    std::vector<std::uint32_t> at(graph_.colour.begin(), graph_.colour.end() - 1);
-    for (std::size_t I = 0; I < count; ++I)
-      of_row_[at[colour_[I]]++] = static_cast<std::uint32_t>(I);
-    std::vector<std::pair<std::size_t, std::size_t>> runs;
-    for (std::size_t c = 0; c < size.size(); ++c)
-      for (std::size_t i = graph_.colour[c]; i < at[c]; i += coarse_run)
-        runs.emplace_back(i, std::min<std::size_t>(at[c], i + coarse_run));
-    crew_.each(team_size(crew_.size(), count, 2 * coarse_run), runs.size(),
-               [&](std::size_t r, std::size_t) { sort_run(runs[r].first, runs[r].second); });
+    graph_.colour.push_back(row);
+    graph_.rows = row;
+    each_run([&](std::size_t r, std::size_t begin, std::size_t end) { sort(begin, end, at[r]); });
   }
 
-  void sort_run(std::size_t begin, std::size_t end) {
-    constexpr std::uint32_t most = 31;
-    std::array<std::uint32_t, (most + 1) * (most + 1) + 1> at{};
-    std::array<std::uint32_t, coarse_run> sorted;
-    const auto key = [&](std::uint32_t I) {
-      return std::min(earlier_[I], most) * (most + 1) +
-             std::min(neighbours_.count[I] - earlier_[I], most);
+  // Puts aggregates [begin, end) in their rows; `start` has the first one of each colour.
+  void sort(std::size_t begin, std::size_t end, const std::vector<std::uint32_t>& start) {
+    constexpr std::uint32_t most = 15;
+    constexpr std::size_t keys = (most + 1) * (most + 1);
+    std::vector<std::uint32_t> at(start.size() * keys, 0);
+    const auto key = [&](std::size_t I) {
+      const std::uint32_t later = neighbours_.count[I] - earlier_[I];
+      return colour_[I] * keys + std::min(earlier_[I], most) * (most + 1) + std::min(later, most);
     };
-    for (std::size_t i = begin; i < end; ++i) ++at[key(of_row_[i]) + 1];
-    for (std::size_t k = 1; k < at.size(); ++k) at[k] += at[k - 1];
-    for (std::size_t i = begin; i < end; ++i) sorted[at[key(of_row_[i])]++] = of_row_[i];
-    for (std::size_t i = begin; i < end; ++i) {
-      of_row_[i] = sorted[i - begin];
-      row_[of_row_[i]] = static_cast<std::uint32_t>(i);
+    for (std::size_t I = begin; I < end; ++I) ++at[key(I)];
+    for (std::size_t c = 0; c < start.size(); ++c) {
+      std::uint32_t row = start[c];
+      for (std::size_t k = c * keys; k < (c + 1) * keys; ++k) row += std::exchange(at[k], row);
+    }
+    for (std::size_t I = begin; I < end; ++I) {
+      const std::uint32_t row = at[key(I)]++;
+      of_row_[row] = static_cast<std::uint32_t>(I);
+      row_[I] = row;
     }
   }
 
@@ -189,7 +197,7 @@ class Coarsening {
 
   Transfer transfer() {
     Transfer out;
-    const auto none = static_cast<std::uint32_t>(of_row_.size());
+    const auto none = static_cast<std::uint32_t>(graph_.rows);
     out.parent = Buffer<std::uint32_t>(fine_.rows);
     each_slice(fine_.slices(), crew_, [&](std::size_t s) {
       for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i)
@@ -202,7 +210,7 @@ class Coarsening {
   // Of each coarse row, in order of their numbers.
   Columns children() const {
     Columns out;
-    const std::size_t slices = of_row_.size() / slice_rows;
+    const std::size_t slices = graph_.slices();
     const auto count = [&](std::size_t i) {
       const std::uint32_t I = of_row_[i];
       return I == nowhere ? 0 : members_.first[I + 1] - members_.first[I];

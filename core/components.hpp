@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "edges.hpp"
 #include "grid.hpp"
+#include "multigrid.hpp"
 
 namespace bilateral {
 
@@ -20,6 +22,16 @@ struct Components {
   std::vector<std::uint32_t> of;  // each vertex
   std::vector<double> mass;       // pixels of each component
 };
+
+namespace detail {
+
+inline void weigh(const Grid& grid, Components& components) {
+  components.mass.resize(components.count, 0.0);
+  for (std::size_t v = 0; v < grid.vertices; ++v)
+    components.mass[components.of[v]] += static_cast<double>(grid.mass[v]);
+}
+
+}  // namespace detail
 
 inline Components find_components(const Grid& grid) {
   std::vector<std::uint32_t> root(grid.vertices);  // the smallest vertex, in the end
@@ -46,9 +58,32 @@ inline Components find_components(const Grid& grid) {
     components.of[v] =
         first == v ? static_cast<std::uint32_t>(components.count++) : components.of[first];
   }
-  components.mass.resize(components.count, 0.0);
-  for (std::size_t v = 0; v < grid.vertices; ++v)
-    components.mass[components.of[v]] += static_cast<double>(grid.mass[v]);
+  detail::weigh(grid, components);
+  return components;
+}
+
+// The same from a hierarchy, where a row without a parent stands for a component.
+template <class T>
+Components find_components(const Grid& grid, const Multigrid<T>& multigrid) {
+  const Graph<T>& last = multigrid.depth() == 0 ? multigrid.fine : multigrid.coarse.back();
+  if (last.entry.size() > 0) return find_components(grid);
+  Components components;
+  Buffer<std::uint32_t> of(last.rows);
+  std::iota(of.data(), of.data() + last.rows, 0u);
+  auto count = static_cast<std::uint32_t>(last.rows);
+  for (std::size_t k = multigrid.depth(); k-- > 0;) {
+    const Buffer<std::uint32_t>& parent = multigrid.transfer[k].parent;
+    const std::size_t none = multigrid.coarse[k].rows;
+    Buffer<std::uint32_t> below(parent.size());
+    for (std::size_t i = 0; i < parent.size(); ++i)
+      below[i] = parent[i] == none ? count++ : of[parent[i]];
+    of = std::move(below);
+  }
+  components.count = count;
+  components.of.resize(grid.vertices);
+  for (std::size_t i = 0; i < multigrid.fine.rows; ++i)
+    if (multigrid.fine.vertex[i] != nowhere) components.of[multigrid.fine.vertex[i]] = of[i];
+  detail::weigh(grid, components);
   return components;
 }
 

@@ -90,9 +90,9 @@ struct Graph {
 // f(begin, end) for parts of the slices [0, slices), in parallel.
 template <class F>
 void each_part_of_slices(std::size_t slices, Crew& crew, F&& f) {
-  constexpr std::size_t run = 256;
+  constexpr std::size_t run = 128;
   crew.each(
-      team_size(crew.size(), slices, 2 * run), (slices + run - 1) / run,
+      team_size(crew.size(), slices, run), (slices + run - 1) / run,
       [&](std::size_t part, std::size_t) { f(part * run, std::min(slices, (part + 1) * run)); });
 }
 

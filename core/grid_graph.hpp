@@ -170,7 +170,7 @@ class GridGraphBuilder {
       const auto add = [&](std::size_t from, std::size_t other) {
         const std::uint32_t e = next_[from];
         next_[from] = e + slice_rows;
-        to[e] = row_[other];
+        to[e] = row_[w > T{0} ? other : from];  // what underflows is padding
         weight[e] = w;
       };
       if constexpr (ends != Ends::only_b) add(a, b);

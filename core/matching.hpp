@@ -65,12 +65,13 @@ struct MatchingRows {
     return choice;
   }
 
-  // Each row's nearest neighbour, and the least weight of a strong edge.
+  // Each row's nearest neighbour, which is its first pick, and the least weight of a strong edge.
   BILATERAL_INLINE void find_nearest(std::size_t row) {
     Floats most;
     const Rows choice =
         heaviest(row, [](Floats, Rows) __attribute__((always_inline)) { return ~Mask{}; }, most);
     store_lanes(nearest + row, choice);
+    store_lanes(pick + row, choice);
     store_lanes(least + row, 0.5f * most);
     store_lanes(mate + row, Rows{} + nowhere);
   }

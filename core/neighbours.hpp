@@ -15,12 +15,12 @@ namespace bilateral {
 
 namespace detail {
 
-inline constexpr std::size_t coarse_run = 1024;  // aggregates
+inline constexpr std::size_t coarse_run = 512;  // aggregates
 
 // f(run, begin, end, rank) for runs of the aggregates.
 template <class F>
 void each_coarse_run(std::size_t count, Crew& crew, F&& f) {
-  crew.each(team_size(crew.size(), count, 2 * coarse_run), (count + coarse_run - 1) / coarse_run,
+  crew.each(team_size(crew.size(), count, coarse_run), (count + coarse_run - 1) / coarse_run,
             [&](std::size_t run, std::size_t rank) {
               f(run, run * coarse_run, std::min(count, (run + 1) * coarse_run), rank);
             });
@@ -68,14 +68,29 @@ class Neighbours {
                       if (mine.place.empty()) mine.place.resize(aggregates.count, nowhere);
                       collect(from, to, mine);
                       const std::size_t links = merge(from, to, mine);
-                      run_[r] = Buffer<Link<T>>(links);
+                      run_[r] = Buffer<Link<T>>(links + usual);
                       std::copy_n(mine.merged.data(), links, run_[r].data());
                     });
   }
 
   const Link<T>* of(std::size_t I) const { return run_[I / coarse_run].data() + begin_[I]; }
 
+  // f(J) for each neighbour J of I, and f(I) for those that I lacks to `usual` ones: a loop that
+  // ends anywhere below would be mispredicted for most aggregates.
+  template <class F>
+  BILATERAL_INLINE void each(std::size_t I, F&& f) const {
+    const Link<T>* link = of(I);
+    const std::uint32_t own = static_cast<std::uint32_t>(I), links = count[I];
+    for (std::uint32_t k = 0; k < usual; ++k) {
+      const std::uint32_t J = link[k].to;
+      f(k < links ? J : own);
+    }
+    for (std::uint32_t k = usual; k < links; ++k) f(link[k].to);
+  }
+
  private:
+  static constexpr std::uint32_t usual = 8;  // neighbours; few aggregates have more
+
   struct Scratch {
     std::vector<Link<T>> links, merged;         // of a run of aggregates
     std::array<std::uint32_t, coarse_run> end;  // of each aggregate's links
@@ -84,10 +99,10 @@ class Neighbours {
   };
 
   // What leads out of aggregates [from, to), perhaps several links to the same aggregate. Rows
-  // rarely have more than `usual` columns; a loop that ends anywhere below would be mispredicted
-  // for most rows.
+  // rarely have more than `spare_columns` columns; a loop that ends anywhere below would be
+  // mispredicted for most rows.
   void collect(std::size_t from, std::size_t to, Scratch& scratch) {
-    constexpr std::size_t usual = Graph<T>::spare_columns;
+    constexpr std::size_t read = Graph<T>::spare_columns;
     const std::uint32_t *first = fine_.entry.first.data(), *of = of_;
     const std::uint32_t begin = members_.first[from], end = members_.first[to];
     std::size_t most = 1;
@@ -111,10 +126,10 @@ class Neighbours {
         const T weight = weights[k * slice_rows];
         const std::uint32_t there = of[at[k * slice_rows]];
         *out = {there, weight};
-        out += (k < columns) & (there != own) & (weight > T{0});
+        out += (k < columns) & (there != own);
       };
-      for (std::size_t k = 0; k < usual; ++k) add(k);
-      for (std::size_t k = usual; k < columns; ++k) add(k);
+      for (std::size_t k = 0; k < read; ++k) add(k);
+      for (std::size_t k = read; k < columns; ++k) add(k);
       scratch.end[own - from] = static_cast<std::uint32_t>(out - scratch.links.data());
     }
   }

@@ -82,7 +82,8 @@ class SystemSolver {
   }
 
   const Components& components() {
-    if (components_.count == 0) components_ = find_components(grid_);
+    if (components_.count == 0)
+      components_ = multigrid_ ? find_components(grid_, *multigrid_) : find_components(grid_);
     return components_;
   }
 

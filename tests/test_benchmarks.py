@@ -98,6 +98,16 @@ def test_the_supplements_command_makes_a_scene_where_there_is_no_data(tmp_path: 
         assert case["robust"]["bad_1"] < case["least_squares"]["bad_1"]
 
 
+def test_the_superres_command_makes_a_scene_where_there_is_no_data(tmp_path: Path) -> None:
+    done = run(tmp_path / "made", "--quick", what="superres")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made" / "superres.md").read_text() in done.stdout
+    results = json.loads((tmp_path / "made" / "superres.json").read_text())
+    assert [case["factor"] for case in results["cases"]] == [2, 4, 8, 16]
+    for case in results["cases"]:
+        assert case["best"] < min(case["bicubic"], case["fast"])
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     done = run(tmp_path / "made", "--data", str(tmp_path / "none"), what="supplement")
     assert done.returncode != 0

@@ -271,6 +271,17 @@ std::vector<T> solve_multigrid(const Grid& grid, const Multigrid<T>& multigrid,
   return x;
 }
 
+bool same_parts(const Components& one, const Components& other) {
+  std::map<std::uint32_t, std::uint32_t> there, back;
+  for (std::size_t v = 0; v < one.of.size(); ++v) {
+    const std::uint32_t a = one.of[v], b = other.of[v];
+    if (there.emplace(a, b).first->second != b || back.emplace(b, a).first->second != a)
+      return false;
+    if (one.mass[a] != other.mass[b]) return false;
+  }
+  return one.of.size() == other.of.size();
+}
+
 template <class T>
 void test_multigrid(Random& random) {
   struct Case {
@@ -294,6 +305,7 @@ void test_multigrid(Random& random) {
           b[v * channels + k] = weight[v] * uniform(random);
       }
       const Multigrid<T> multigrid(grid, n.data(), 1);
+      CHECK(same_parts(find_components(grid), find_components(grid, multigrid)));
       const auto x = solve_multigrid(grid, multigrid, weight, b, channels, 1, 12);
       CHECK(std::all_of(x.begin(), x.end(), [](T v) { return v > T(-0.01) && v < T(1.01); }));
       for (const int threads : {2, 5}) {

@@ -22,7 +22,9 @@ from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning, SolveInfo
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
 from bilateral.median import median
+from bilateral.observation import BlockMeans
 from bilateral.one_call import solve
+from bilateral.polish import polish
 from bilateral.solver import BilateralSolver
 from bilateral.threads import get_num_threads, set_num_threads
 
@@ -32,6 +34,7 @@ __all__ = [
     "Barron",
     "BilateralGrid",
     "BilateralSolver",
+    "BlockMeans",
     "Cauchy",
     "Charbonnier",
     "ConvergenceWarning",
@@ -45,6 +48,7 @@ __all__ = [
     "domain_transform",
     "get_num_threads",
     "median",
+    "polish",
     "set_num_threads",
     "solve",
     "tasks",

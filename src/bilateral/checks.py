@@ -359,7 +359,7 @@ def confidence(
     """
     if value is None:
         return None
-    values = _one_per_pixel("confidence", value, shape, "a target")
+    values = _one_per_pixel("confidence", value, shape, "All channels of a target share it.")
     if dtype == np.float32 and values.dtype.kind == "f" and values.dtype.itemsize > 4:
         largest = values.max()
         if largest > _FLOAT32_LARGE or 0 < largest < 1 / _FLOAT32_LARGE:
@@ -367,14 +367,32 @@ def confidence(
     return np.ascontiguousarray(values, dtype=dtype)
 
 
-def _one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...], of: str) -> Array:
+def _one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...], hint: str) -> Array:
     values = _array(name, value)
     if values.shape != shape and values.shape != (*shape, 1):
         raise ValueError(
-            f"{name}: expected one number per pixel, shape {shape}, got {values.shape}. "
-            f"All channels of {of} share it."
+            f"{name}: expected one number per pixel, shape {shape}, got {values.shape}. {hint}"
         )
     return values.reshape(shape)
+
+
+def one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """A number per pixel, to compute with."""
+    values = _one_per_pixel(name, value, shape, "Resize it first.")
+    return np.ascontiguousarray(values, dtype=_compute_dtype(values.dtype))
+
+
+def plain_weights(
+    name: str, value: ArrayLike | None, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
+    """A weight per pixel, as it is; 1 everywhere for None."""
+    if value is None:
+        return np.ones(shape, dtype)
+    given = _one_per_pixel(name, value, shape, "All channels share it.").astype(dtype, copy=False)
+    bad = ~((given >= 0) & np.isfinite(given))
+    if bad.any():
+        raise _wrong_weight(name, given, np.argwhere(bad)[0].tolist())
+    return given
 
 
 def _wrong_weight(name: str, values: Array, index: Sequence[int]) -> ValueError:
@@ -406,10 +424,7 @@ def weights(value: ArrayLike | None, shape: tuple[int, ...], dtype: np.dtype[Any
     """A weight per pixel, divided by the largest, or None for 1 everywhere."""
     if value is None:
         return None
-    given = _one_per_pixel("weights", value, shape, "an image").astype(np.float64, copy=False)
-    bad = ~((given >= 0) & np.isfinite(given))
-    if bad.any():
-        raise _wrong_weight("weights", given, np.argwhere(bad)[0].tolist())
+    given = plain_weights("weights", value, shape, np.dtype(np.float64))
     largest = given.max()
     if largest == 0:
         raise ValueError("weights: expected a number above 0 somewhere, got 0 everywhere.")
@@ -534,6 +549,69 @@ def one_or_two(name: str, value: Any, check: Callable[[str, Any], T]) -> tuple[T
     if len(value) != 2:
         raise ValueError(f"{name}: expected one or two numbers, got {_got(value)}.")
     return check(f"{name}[0]", value[0]), check(f"{name}[1]", value[1])
+
+
+def no_smaller(name: str, shape: tuple[int, ...], of: str, least: tuple[int, ...]) -> None:
+    """Raise if a shape is smaller than that of something along an axis."""
+    if any(length < low for length, low in zip(shape, least, strict=True)):
+        raise ValueError(f"{name}: expected at least the shape of {of}, {least}, got {shape}.")
+
+
+def same_shape(name: str, shape: tuple[int, ...], of: str, expected: tuple[int, ...]) -> None:
+    """Raise if something has another shape than it should."""
+    if shape != expected:
+        raise ValueError(f"{name}: expected the shape of {of}, {expected}, got {shape}.")
+
+
+def only_with(name: str, value: object, other: str) -> None:
+    """Raise if an argument was given that means nothing without another."""
+    if value is not None:
+        raise TypeError(f"{name}: expected None, since there is no {other}, got {_got(value)}.")
+
+
+def depth_map(
+    name: str, value: ArrayLike, invalid: float | None, dtype: DTypeLike | None
+) -> Target:
+    """A depth map (H, W) of any real dtype, NaN where it is not finite or has the invalid value."""
+    given = _array(name, value)
+    if given.ndim != 2 or given.size == 0:
+        raise ValueError(
+            f"{name}: expected shape (H, W) with at least one value, got {given.shape}."
+        )
+    result = given.dtype if dtype is None else _result_dtype(dtype)
+    values = given.astype(np.result_type(_compute_dtype(given.dtype), _compute_dtype(result)))
+    values[~np.isfinite(values)] = np.nan
+    if invalid is not None:
+        values[given == not_nan("invalid", invalid)] = np.nan
+    return Target(values, given.shape, result)
+
+
+def some_known(name: str, known: Array) -> None:
+    """Raise if nothing is known."""
+    if not known.any():
+        raise ValueError(
+            f"{name}: expected at least one finite value that is not invalid and has a confidence "
+            f"above 0, got none. Check how the map was read, and what marks its holes."
+        )
+
+
+def enlarged(
+    name: str, factor: float | None, low: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[int, int]:
+    """The shape that a low-resolution map has times a factor: the reference's, or a bit more."""
+    no_smaller("reference", shape[:2], "depth_lowres", low)
+    if factor is None:
+        return shape[0], shape[1]
+    number = positive(name, factor)
+    full = tuple(round(length * number) for length in low)
+    if any(not n <= most < n + number for n, most in zip(shape, full, strict=False)):
+        ratios = dict.fromkeys(f"{n / m:.4g}" for n, m in zip(shape, low, strict=False))
+        fits = " or ".join(ratios)
+        raise ValueError(
+            f"{name}: expected {fits}, the ratio of the shapes {shape[:2]} and {low}, "
+            f"got {_got(factor)}. Leave it out to take the ratio."
+        )
+    return full[0], full[1]
 
 
 def ascending(lower: Array, upper: Array) -> None:

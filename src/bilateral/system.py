@@ -165,19 +165,25 @@ class Options(NamedTuple):
 
 
 _EASY = 100
-"""Up to this smoothness, relative to the mean confidence, the pyramid converges fast enough."""
+"""Up to this smoothness, relative to the confidence, the pyramid converges fast enough."""
+_FAINT = 1e-3
+"""The part of the pixels that may have less confidence than that."""
 
 
 def preconditioner(grid: BilateralGrid, system: System, options: Options) -> str:
     """The one that `options` mean for a system: multigrid, unless the pyramid will do.
 
-    It will where every vertex has data of its own, so that no value has far to travel.
+    It will where every vertex has data of its own, and all but a few have enough of it, so that no
+    value has far to travel.
     """
     if options.preconditioner != "multigrid":
         return options.preconditioner
-    pixels = math.prod(grid.shape)
-    easy = system.smoothness * pixels <= _EASY * float(system.weight.sum(dtype=np.float64))
-    return "pyramid" if easy and bool((system.weight > 0).all()) else "multigrid"
+    weight, mass, pixels = system.weight, grid._core.mass(), math.prod(grid.shape)
+    if not weight.min() > 0 or system.smoothness * pixels > _EASY * weight.sum(dtype=np.float64):
+        return "multigrid"
+    enough = np.float64(system.smoothness / _EASY) * mass  # float64 holds any of them
+    faint = mass[weight < enough].sum(dtype=np.float64)
+    return "pyramid" if faint <= _FAINT * pixels else "multigrid"
 
 
 def start(grid: BilateralGrid, system: System, options: Options) -> Array:

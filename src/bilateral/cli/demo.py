@@ -1,16 +1,15 @@
 """Spoil a true depth map in several ways, repair it with the solver, and draw the outcome.
 
-Run it with ``python -m bilateral.cli.demo``. The sigmas and smoothnesses were picked on this very
-photograph and its truth: the figures show what to expect at best, they are no benchmark.
+Run it with ``python -m bilateral.cli.demo``.
 """
 
 import argparse
 import importlib.util
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,42 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
+from bilateral.cli.scenes import SCENES, Problem, Scene
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Array = NDArray[Any]
 
-# Fine in space for thin bars and spokes, coarse in colour so that textured surfaces stay whole.
-SIGMAS: dict[str, Any] = {"sigma_xy": 4, "sigma_luma": 16, "sigma_chroma": 12}
 ERROR_SHOWN = 10.0
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One solve and what to hold it against."""
-
-    reference: Array
-    target: Array
-    truth: Array
-    simple: Array
-    """What a usual remedy makes of the same target."""
-    smoothness: float
-    loss: bilateral.Loss | None = None
-    """For a target with wrong values."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A way to spoil a map: add one to `SCENES` to show more."""
-
-    name: str
-    shows: str
-    remedy: str
-    """The usual remedy, in a word or two."""
-    make: Callable[[], Problem]
-    counts: str = ""
-    """What the solver counts, where it is not steps."""
+CONTACT_SHEET = "all.png"
 
 
 @dataclass(frozen=True)
@@ -61,93 +33,15 @@ class Result:
     """How one scene went. Errors are means of absolute differences where the truth is known."""
 
     scene: Scene
-    info: bilateral.SolveInfo
+    info: bilateral.SolveInfo | None
+    """Of a single solve."""
+    seconds: float
     pixels: int
     before: float
     """Of the spoiled map, with unknown pixels set to the mean of the known ones."""
     simple: float
     after: float
     file: Path
-
-
-def holes() -> Problem:
-    """Boxes and ellipses cut out."""
-    photo, truth = motorcycle()
-    height, width = truth.shape
-    rng = np.random.default_rng(0)
-    y, x = np.mgrid[:height, :width]
-    missing = np.zeros(truth.shape, bool)
-    for number in range(28):
-        dy = (y - rng.uniform(0, height)) / rng.uniform(18, 55)
-        dx = (x - rng.uniform(0, width)) / rng.uniform(18, 55)
-        missing |= (dy**2 + dx**2 < 1) if number % 2 else (np.maximum(abs(dy), abs(dx)) < 1)
-    target = np.where(missing, np.nan, truth)
-    # What is known is exact, so hardly smooth it: only the gaps are to be filled.
-    return Problem(photo, target, truth, nearest(target), smoothness=0.1)
-
-
-def noise() -> Problem:
-    """Gaussian noise everywhere and a wrong value at every tenth pixel."""
-    photo, truth = motorcycle()
-    rng = np.random.default_rng(0)
-    target = truth + rng.normal(0, 4, truth.shape).astype(np.float32)
-    wrong = rng.random(truth.shape) < 0.1
-    target[wrong] = rng.uniform(np.nanmin(truth), np.nanmax(truth), wrong.sum())
-    target[np.isnan(truth)] = np.nan
-    # Twice the noise away from its surroundings, a pixel is more likely wrong than noisy.
-    loss = bilateral.GemanMcClure(8.0)
-    return Problem(photo, target, truth, bilateral.median(target), smoothness=0.1, loss=loss)
-
-
-def sparse() -> Problem:
-    """One pixel in a hundred."""
-    photo, truth = motorcycle()
-    known = np.random.default_rng(0).random(truth.shape) < 0.01
-    target = np.where(known, truth, np.nan)
-    # Samples are exact and few: the least smoothness that still joins them.
-    return Problem(photo, target, truth, nearest(target), smoothness=0.03)
-
-
-SCENES = (
-    Scene("holes", "large regions of the map are missing", "nearest pixel", holes),
-    Scene(
-        "noise", "noise of 4 px, and 10 % of the pixels are wrong", "5x5 median", noise, " rounds"
-    ),
-    Scene("sparse", "only 1 % of the pixels are known", "nearest pixel", sparse),
-)
-
-
-@cache
-def motorcycle() -> tuple[Array, Array]:
-    """Photograph and true disparity, NaN where unknown: Middlebury 2014, quarter size."""
-    from skimage.data import stereo_motorcycle
-
-    load: Any = stereo_motorcycle  # untyped, and not always there when types are checked
-    photo, _, disparity = load()
-    return photo, np.where(np.isfinite(disparity), disparity, np.nan).astype(np.float32)
-
-
-def nearest(target: Array) -> Array:
-    """Give unknown pixels the value of the nearest known one."""
-    from scipy.ndimage import distance_transform_edt
-
-    where = distance_transform_edt(np.isnan(target), return_distances=False, return_indices=True)
-    filled: Array = target[tuple(where)]
-    return filled
-
-
-def repair(
-    problem: Problem, callback: Callable[[int, float], Any] | None
-) -> tuple[Array, bilateral.SolveInfo]:
-    """Solve; where values are wrong, robustly, and then as the paper's authors clean up."""
-    grid = bilateral.BilateralGrid(problem.reference, **SIGMAS)
-    solver = bilateral.BilateralSolver(grid, problem.smoothness)
-    if problem.loss is None:
-        return solver.solve(problem.target, callback=callback, return_info=True)
-    x, info = solver.solve_robust(
-        problem.target, loss=problem.loss, smooth=(8, 16), callback=callback, return_info=True
-    )
-    return bilateral.median(x), info
 
 
 def run(scene: Scene, output: Path, callback: Callable[[int, float], Any] | None = None) -> Result:
@@ -170,11 +64,13 @@ def run(scene: Scene, output: Path, callback: Callable[[int, float], Any] | None
     target, truth = problem.target, problem.truth
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bilateral.ConvergenceWarning)  # the summary tells it
-        x, info = repair(problem, callback)
+        began = time.perf_counter()
+        x, info = problem.repair(callback)
+        seconds = time.perf_counter() - began
     filled = np.where(np.isfinite(target), target, np.nanmean(target))
     before, simple, after = (error(values, truth) for values in (filled, problem.simple, x))
     file = output / f"{scene.name}.png"
-    result = Result(scene, info, target.size, before, simple, after, file)
+    result = Result(scene, info, seconds, target.size, before, simple, after, file)
     draw(result, problem, x)
     return result
 
@@ -199,7 +95,7 @@ def draw(result: Result, problem: Problem, x: Array) -> None:
     blank = f"gray: {100 - 100 * known.mean():.0f} % unknown, counted as the mean" + (
         "; dots enlarged" if dotted else ""
     )
-    panels = (
+    panels = [
         pictures.Panel(problem.reference, "Photo", "Middlebury 2014, Motorcycle"),
         pictures.Panel(
             depth.paint(shown), f"Spoiled: mean error {result.before:.2f} px", blank, depth
@@ -211,9 +107,22 @@ def draw(result: Result, problem: Problem, x: Array) -> None:
             depth,
         ),
         pictures.Panel(wrong.paint(np.abs(x - truth)), "Error left", "gray: truth unknown", wrong),
-    )
+    ]
+    if problem.extra is not None:
+        panels.append(problem.extra(x))
     title = f"{result.scene.name}: {result.scene.shows}"
     pictures.sheet(title, panels).save(result.file)
+
+
+def work(result: Result) -> tuple[str, str]:
+    """Vertices and steps of a single solve."""
+    info = result.info
+    if info is None:
+        return "", ""
+    steps = f"{info.iterations}{result.scene.counts}"
+    if not (info.converged or result.scene.counts):
+        steps += ", not converged"
+    return f"{info.n_vertices:,}", steps
 
 
 def summarize(results: Sequence[Result], console: "Console") -> None:
@@ -227,14 +136,13 @@ def summarize(results: Sequence[Result], console: "Console") -> None:
     for name in ("pixels", "vertices", "steps", "time", "spoiled", "usual remedy", "solver"):
         table.add_column(name, justify="right")
     for result in results:
-        info = result.info
+        vertices, steps = work(result)
         table.add_row(
             result.scene.name,
             f"{result.pixels:,}",
-            f"{info.n_vertices:,}",
-            f"{info.iterations}{result.scene.counts}"
-            + ("" if info.converged or result.scene.counts else ", not converged"),
-            f"{info.seconds:.2f} s",
+            vertices,
+            steps,
+            f"{result.seconds:.2f} s",
             f"{result.before:.2f}",
             f"{result.simple:.2f} {result.scene.remedy}",
             f"[bold]{result.after:.2f}[/bold]",
@@ -251,6 +159,8 @@ def show(scenes: Sequence[Scene], output: Path) -> list[Result]:
     """Run scenes with a progress display, and a summary at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+    from bilateral.cli import pictures
 
     console = Console()
     if not console.is_terminal:
@@ -271,6 +181,10 @@ def show(scenes: Sequence[Scene], output: Path) -> list[Result]:
             results.append(run(scene, output, tell))
             bar.advance(task)
     summarize(results, console)
+    if len(results) > 1:
+        file = output / CONTACT_SHEET
+        pictures.contact_sheet([result.file for result in results]).save(file)
+        console.print(f"{'all':>8}  {file}", soft_wrap=True, highlight=False, markup=False)
     return results
 
 

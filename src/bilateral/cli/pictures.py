@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,21 @@ def sheet(title: str, panels: Sequence[Panel]) -> Image.Image:
         canvas.paste(Image.fromarray(np.ascontiguousarray(panel.image)), (left, top))
         if panel.scale is not None:
             _draw_bar(canvas, draw, panel.scale, left, top + height + _GAP // 2, width)
+    return canvas
+
+
+def contact_sheet(files: Sequence[Path], width: int = 1800) -> Image.Image:
+    """Pictures from files one below the other, of one width."""
+    scaled = []
+    for file in files:
+        with Image.open(file) as picture:
+            height = round(picture.height * width / picture.width)
+            scaled.append(picture.resize((width, height), Image.Resampling.LANCZOS))
+    canvas = Image.new("RGB", (width, sum(part.height for part in scaled)), _PAPER)
+    top = 0
+    for part in scaled:
+        canvas.paste(part, (0, top))
+        top += part.height
     return canvas
 
 

@@ -260,6 +260,53 @@ def pcg(
     )
 
 
+PixelGraph = _core.PixelGraph32 | _core.PixelGraph64
+
+
+def pixel_graph(
+    reference: Array, dtype: np.dtype[Any], smoothness: float, sigma: float
+) -> PixelGraph:
+    """The graph of an (H, W, C) reference's pixels, each joined to its eight neighbours."""
+    kind = _core.PixelGraph32 if dtype == np.float32 else _core.PixelGraph64
+    graph: PixelGraph = kind.of(reference, smoothness, sigma, get_num_threads())
+    return graph
+
+
+def polish(
+    graph: PixelGraph,
+    z: Array,
+    *,
+    anchor: float,
+    target: Array | None,
+    weight: Array | None,
+    low: Array | None,
+    low_weight: Array | None,
+    scale: float,
+    rounds: int,
+    steps: int,
+) -> Array:
+    """Smooth an (H, W) map in place on the graph, near to a target and to block means."""
+    if low is not None and low_weight is not None:
+        low, low_weight = (part.astype(z.dtype, copy=False) for part in (low, low_weight))
+    threads = get_num_threads()
+    graph.polish(z, anchor, target, weight, low, low_weight, scale, rounds, steps, threads)
+    return z
+
+
+def block_means(pixels: Array, shape: tuple[int, ...]) -> Array:
+    """Means of an (H, W) map over blocks, as many as `shape` says along each axis."""
+    means = np.empty(shape, pixels.dtype)
+    _core.block_means(pixels, means, get_num_threads())
+    return means
+
+
+def spread_blocks(values: Array, shape: tuple[int, ...]) -> Array:
+    """The adjoint of `block_means`: to each pixel its part of its block's value."""
+    pixels = np.empty(shape, values.dtype)
+    _core.spread_blocks(values, pixels, get_num_threads())
+    return pixels
+
+
 class Filtered(NamedTuple):
     """A filtered image, and what was found in it."""
 

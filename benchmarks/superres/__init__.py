@@ -1,0 +1,1 @@
+"""Depth super-resolution against the paper's table and its authors' output files."""

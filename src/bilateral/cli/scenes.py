@@ -1,0 +1,158 @@
+"""What the demo shows: true depth maps spoiled in several ways, and how each is repaired.
+
+The sigmas and smoothnesses of the first three were picked on this very photograph and its truth:
+the figures show what to expect at best, they are no benchmark.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bilateral
+from bilateral import BlockMeans, resize, tasks
+
+if TYPE_CHECKING:
+    from bilateral.cli.pictures import Panel
+
+Array = NDArray[Any]
+Callback = Callable[[int, float], Any]
+Outcome = tuple[Array, bilateral.SolveInfo | None]
+
+# Fine in space for thin bars and spokes, coarse in colour so that textured surfaces stay whole.
+SIGMAS: dict[str, Any] = {"sigma_xy": 4, "sigma_luma": 16, "sigma_chroma": 12}
+FACTOR = 8
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A spoiled map and what to hold its repair against."""
+
+    reference: Array
+    target: Array
+    truth: Array
+    simple: Array
+    """What a usual remedy makes of the same target."""
+    repair: Callable[[Callback | None], Outcome]
+    extra: "Callable[[Array], Panel] | None" = None
+    """One more picture, of what the repaired map is good for."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A way to spoil a map: add one to `SCENES` to show more."""
+
+    name: str
+    shows: str
+    remedy: str
+    """The usual remedy, in a word or two."""
+    make: Callable[[], Problem]
+    counts: str = ""
+    """What the solver counts, where it is not steps."""
+
+
+def holes() -> Problem:
+    """Boxes and ellipses cut out."""
+    photo, truth = motorcycle()
+    height, width = truth.shape
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:height, :width]
+    missing = np.zeros(truth.shape, bool)
+    for number in range(28):
+        dy = (y - rng.uniform(0, height)) / rng.uniform(18, 55)
+        dx = (x - rng.uniform(0, width)) / rng.uniform(18, 55)
+        missing |= (dy**2 + dx**2 < 1) if number % 2 else (np.maximum(abs(dy), abs(dx)) < 1)
+    target = np.where(missing, np.nan, truth)
+    # What is known is exact, so hardly smooth it: only the gaps are to be filled.
+    return Problem(photo, target, truth, nearest(target), _solve(photo, target, smoothness=0.1))
+
+
+def noise() -> Problem:
+    """Gaussian noise everywhere and a wrong value at every tenth pixel."""
+    photo, truth = motorcycle()
+    rng = np.random.default_rng(0)
+    target = truth + rng.normal(0, 4, truth.shape).astype(np.float32)
+    wrong = rng.random(truth.shape) < 0.1
+    target[wrong] = rng.uniform(np.nanmin(truth), np.nanmax(truth), wrong.sum())
+    target[np.isnan(truth)] = np.nan
+    # Twice the noise away from its surroundings, a pixel is more likely wrong than noisy.
+    loss = bilateral.GemanMcClure(8.0)
+
+    def repair(callback: Callback | None) -> Outcome:
+        x, info = _solver(photo, 0.1).solve_robust(
+            target, loss=loss, smooth=(8, 16), callback=callback, return_info=True
+        )
+        return bilateral.median(x), info  # as the paper's authors clean up
+
+    return Problem(photo, target, truth, bilateral.median(target), repair)
+
+
+def sparse() -> Problem:
+    """One pixel in a hundred."""
+    photo, truth = motorcycle()
+    known = np.random.default_rng(0).random(truth.shape) < 0.01
+    target = np.where(known, truth, np.nan)
+    # Samples are exact and few: the least smoothness that still joins them.
+    return Problem(photo, target, truth, nearest(target), _solve(photo, target, smoothness=0.03))
+
+
+def superres() -> Problem:
+    """A depth camera of an eighth of the resolution, with noise of 1 px."""
+    photo, truth = motorcycle()
+    rows, columns = (size // FACTOR for size in truth.shape)
+    shape = rows * FACTOR, columns * FACTOR
+    photo, truth = photo[: shape[0], : shape[1]], truth[: shape[0], : shape[1]]
+    filled = nearest(truth)
+    low = BlockMeans(np.zeros((rows, columns), np.float32), shape).means(filled)
+    low += np.random.default_rng(0).normal(0, 1, low.shape).astype(np.float32)
+    target = low.repeat(FACTOR, axis=0).repeat(FACTOR, axis=1)
+    return Problem(
+        photo,
+        target,
+        truth,
+        resize.bicubic(low, shape),
+        lambda _: (tasks.superres_depth(low, photo), None),
+    )
+
+
+SCENES = (
+    Scene("holes", "large regions of the map are missing", "nearest pixel", holes),
+    Scene(
+        "noise", "noise of 4 px, and 10 % of the pixels are wrong", "5x5 median", noise, " rounds"
+    ),
+    Scene("sparse", "only 1 % of the pixels are known", "nearest pixel", sparse),
+    Scene("superres", "one noisy value for 8 x 8 pixels", "bicubic", superres),
+)
+
+
+@cache
+def motorcycle() -> tuple[Array, Array]:
+    """Photograph and true disparity, NaN where unknown: Middlebury 2014, quarter size."""
+    from skimage.data import stereo_motorcycle
+
+    load: Any = stereo_motorcycle  # untyped, and not always there when types are checked
+    photo, _, disparity = load()
+    return photo, np.where(np.isfinite(disparity), disparity, np.nan).astype(np.float32)
+
+
+def nearest(target: Array) -> Array:
+    """Give unknown pixels the value of the nearest known one."""
+    from scipy.ndimage import distance_transform_edt
+
+    where = distance_transform_edt(np.isnan(target), return_distances=False, return_indices=True)
+    filled: Array = target[tuple(where)]
+    return filled
+
+
+def _solver(photo: Array, smoothness: float) -> bilateral.BilateralSolver:
+    return bilateral.BilateralSolver(bilateral.BilateralGrid(photo, **SIGMAS), smoothness)
+
+
+def _solve(photo: Array, target: Array, smoothness: float) -> Callable[[Callback | None], Outcome]:
+    def repair(callback: Callback | None) -> Outcome:
+        return _solver(photo, smoothness).solve(target, callback=callback, return_info=True)
+
+    return repair

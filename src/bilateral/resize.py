@@ -1,0 +1,42 @@
+"""Enlarging a map: separable interpolation with half-pixel centres and replicated borders."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Kernel = Callable[[Array], Array]
+
+
+def bicubic(values: Array, shape: tuple[int, ...]) -> Array:
+    """Interpolate an (h, w) map to another shape by cubic convolution, a = -1/2 (Keys 1981)."""
+    return interpolate(values, shape, _cubic, reach=2)
+
+
+def interpolate(values: Array, shape: tuple[int, ...], kernel: Kernel, reach: int) -> Array:
+    """Weigh the `reach` nearest samples on both sides by a kernel of the distance along each axis.
+
+    The distance is in samples of `values`. Beyond the border the outermost sample counts again.
+    """
+    rows = _along_first_axis(values, shape[0], kernel, reach)
+    columns = _along_first_axis(np.ascontiguousarray(rows.T), shape[1], kernel, reach)
+    return np.ascontiguousarray(columns.T)
+
+
+def _along_first_axis(values: Array, length: int, kernel: Kernel, reach: int) -> Array:
+    size = len(values)
+    position = (np.arange(length) + 0.5) * size / length - 0.5
+    before = np.floor(position).astype(np.intp)
+    out = np.zeros((length, *values.shape[1:]), values.dtype)
+    for sample in range(1 - reach, reach + 1):
+        at = before + sample
+        weight = kernel(np.abs(position - at)).astype(values.dtype)
+        out += weight[:, np.newaxis] * values[np.clip(at, 0, size - 1)]
+    return out
+
+
+def _cubic(t: Array) -> Array:
+    near, far = (1.5 * t - 2.5) * t**2 + 1, ((-0.5 * t + 2.5) * t - 4) * t + 2
+    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
