@@ -202,8 +202,24 @@ def test_wrong_input(argument: str, value: Any, error: type[Exception], told: st
     assert told in str(caught.value)
 
 
-def test_views_without_a_match() -> None:
-    left = np.uint8([[0, 200, 0, 0]])
-    with pytest.raises(ValueError, match=r"left, right: .* no pixel"):
-        bilateral.checks.some_match(False)
-    assert stereo_depth(left, left, 2).shape == (1, 4)
+@settings(max_examples=20)
+@given(shape=shapes(20), seed=seeds)
+def test_views_of_two_scenes_give_something_finite(shape: tuple[int, int], seed: int) -> None:
+    left, right = np.random.default_rng(seed).integers(0, 256, (2, *shape), dtype=np.uint8)
+    _, c = match_blocks(left, right, 8)
+    assert (c > 0).any(axis=1).all()  # the best pair of each row confirms itself
+    d = stereo_depth(left, right, 8)
+    assert np.isfinite(d).all()
+    assert (d <= 8).all()
+
+
+def test_a_loss_that_believes_nothing_leaves_the_plain_solution() -> None:
+    left, right = shifted(square(), np.random.default_rng(0))
+    d = stereo_depth(left, right, 20, loss=bilateral.Welsch(1e-6))
+    assert np.isfinite(d).all()
+
+
+@pytest.mark.parametrize("value", [0, 255])
+def test_views_without_texture(value: int) -> None:
+    flat = np.full((20, 200), value, np.uint8)
+    assert np.isfinite(stereo_depth(flat, flat, 150)).all()

@@ -687,16 +687,6 @@ def odd(name: str, value: int, most: int) -> int:
     return number
 
 
-def some_match(found: bool) -> None:
-    """Raise if no pixel of a stereo pair has a disparity with a confidence above 0."""
-    if not found:
-        raise ValueError(
-            "left, right: expected a rectified pair of one scene, got two views of which no pixel "
-            "matches. Check that left and right are not exchanged, and max_disparity; "
-            "consistency=None accepts matches that only one view finds."
-        )
-
-
 def scene_depth(value: ArrayLike, shape: tuple[int, int], kind: str) -> Array:
     """Depths above 0, of which some may be infinite, or finite disparities: one per pixel."""
     values = _array("depth", value)

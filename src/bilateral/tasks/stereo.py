@@ -105,7 +105,6 @@ def stereo_depth(
     target, c = match_blocks(
         left, right, max_disparity, window=window, margin=margin, consistency=consistency
     )
-    checks.some_match(bool((c > 0).any()))
     if loss is None:
         disparity = BilateralSolver(grid, smoothness).solve(target, c)
     else:
