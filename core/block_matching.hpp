@@ -31,13 +31,15 @@ struct StereoPair {
   float margin;             // costs up to (1 + margin) times the best one are near it
 };
 
-// 62 bits * 23 * 23 fit 16 bits with a sign, and so do disparities.
-inline constexpr std::size_t most_match_radius = 11, most_match_disparities = 32767;
+// 62 bits * 21 * 21 fit 16 bits with a sign, and so do disparities.
+inline constexpr std::size_t most_match_radius = 10, most_match_disparities = 32767;
 
 namespace detail {
 
 inline constexpr std::size_t census_x = 4, census_y = 3, census_bits = 62, match_rows = 48;
 static_assert(census_bits == (2 * census_x + 1) * (2 * census_y + 1) - 1);
+static_assert(census_bits * (2 * most_match_radius + 1) * (2 * most_match_radius + 1) <
+              std::numeric_limits<std::int16_t>::max());
 
 // Which of the neighbours of each pixel in row y are darker than it; the border is repeated.
 // `rows` is scratch for 2 census_y + 1 rows with a border of census_x on each side.

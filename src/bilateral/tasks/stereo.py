@@ -15,7 +15,7 @@ from bilateral.solver import BilateralSolver
 
 Array = NDArray[Any]
 
-_LARGEST_WINDOW = 23
+_LARGEST_WINDOW = 21
 _LARGEST_DISPARITY = 32766
 _FIRST_SMOOTHNESS = 64.0
 """Of the solve before the robust rounds: smooth enough that most wrong matches stand out."""
@@ -162,7 +162,7 @@ def match_blocks(
     left, right, max_disparity
         As for `stereo_depth`.
     window : int
-        Side of the window in pixels, an odd number up to 23. Larger ones are surer on noise, and
+        Side of the window in pixels, an odd number up to 21. Larger ones are surer on noise, and
         blunter at edges.
     margin : float
         Costs up to 1 + margin times the least one belong to the interval.
