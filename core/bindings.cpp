@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -21,9 +22,11 @@
 #include <vector>
 
 #include "bistochastize.hpp"
+#include "block_matching.hpp"
 #include "blocks.hpp"
 #include "build.hpp"
 #include "components.hpp"
+#include "defocus.hpp"
 #include "domain_transform.hpp"
 #include "grid.hpp"
 #include "hierarchy.hpp"
@@ -231,6 +234,43 @@ void py_median(const Input<T>& image, const Output<T>& out, std::size_t size, in
   require(size == 3 || size == 5, "size must be 3 or 5");
   const nb::gil_scoped_release release;
   median(image.data(), image.shape(0), image.shape(1), image.shape(2), size, out.data(), threads);
+}
+
+void py_match_blocks(const Input<float>& left, const Input<float>& right, std::size_t disparities,
+                     std::size_t radius, float margin, const std::array<Output<float>, 4>& out,
+                     int threads) {
+  require(left.ndim() == 2 && left.size() > 0 && right.ndim() == 2 &&
+              right.shape(0) == left.shape(0) && right.shape(1) == left.shape(1),
+          "views must be H x W, both of one size");
+  for (const auto& map : out) require(map.size() == left.size(), "outputs do not match the views");
+  require(disparities > 0 && disparities <= left.shape(1) &&
+              disparities <= most_match_disparities && radius <= most_match_radius && margin >= 0,
+          "disparities, radius or margin out of range");
+  const StereoPair pair{left.data(), right.data(), left.shape(0), left.shape(1),
+                        disparities, radius,       margin};
+  const nb::gil_scoped_release release;
+  match_blocks(pair, {out[0].data(), out[1].data(), out[2].data(), out[3].data()}, threads);
+}
+
+void py_defocus(const Input<float>& image, const Input<float>& layers,
+                const std::vector<double>& radii, int blades, double rotation,
+                const Output<float>& out, int threads) {
+  require(image.ndim() == 3 && image.size() > 0 && (image.shape(2) == 1 || image.shape(2) == 3),
+          "image must be H x W x 1 or 3");
+  const Scene scene{image.data(), layers.data(), image.shape(0), image.shape(1), image.shape(2)};
+  const std::size_t pixels = scene.height * scene.width;
+  require(layers.size() == pixels && out.size() == image.size(), "sizes do not match");
+  require(!radii.empty() && radii.size() <= most_blur_levels && radii.front() == 0 &&
+              std::is_sorted(radii.begin(), radii.end()) && radii.back() <= most_blur_radius,
+          "radii must rise from 0, and neither be too many nor too large");
+  require(blades == 0 || blades >= 3, "blades must be 0 or at least 3");
+  const auto highest = static_cast<float>(radii.size() - 1);
+  const nb::gil_scoped_release release;
+  require(std::all_of(layers.data(), layers.data() + pixels,
+                      [&](float layer) { return std::abs(layer) <= highest; }),
+          "layers must be within the radii");
+  (scene.channels == 1 ? defocus<1> : defocus<3>)(scene, radii, {blades, rotation}, out.data(),
+                                                  threads);
 }
 
 template <class T>
@@ -665,6 +705,13 @@ void define_filters(nb::module_& m) {
   m.def("median", &py_median<T>, "image"_a.noconvert(), "out"_a.noconvert(), "size"_a, "threads"_a);
 }
 
+void define_tasks(nb::module_& m) {
+  m.def("defocus", &py_defocus, "image"_a.noconvert(), "layers"_a.noconvert(), "radii"_a,
+        "blades"_a, "rotation"_a, "out"_a.noconvert(), "threads"_a);
+  m.def("match_blocks", &py_match_blocks, "left"_a.noconvert(), "right"_a.noconvert(),
+        "disparities"_a, "radius"_a, "margin"_a, "out"_a.noconvert(), "threads"_a);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -702,4 +749,5 @@ NB_MODULE(_core, m) {
   define_filters<std::uint16_t>(m);
   define_filters<float>(m);
   define_filters<double>(m);
+  define_tasks(m);
 }

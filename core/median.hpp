@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lanes.hpp"
+#include "mirrored.hpp"
 #include "multiversion.hpp"
 #include "networks.hpp"
 #include "threads.hpp"
@@ -143,13 +144,6 @@ BILATERAL_MEDIAN(std::uint16_t)
 BILATERAL_MEDIAN(float)
 BILATERAL_MEDIAN(double)
 #undef BILATERAL_MEDIAN
-
-// Index into n items that are mirrored at both ends, the ends included, as often as it takes.
-inline std::size_t mirrored(std::ptrdiff_t index, std::size_t n) {
-  const auto period = static_cast<std::ptrdiff_t>(2 * n);
-  const auto within = static_cast<std::size_t>((index % period + period) % period);
-  return within < n ? within : 2 * n - 1 - within;
-}
 
 // Items [begin, end) of a row of `width` pixels, mirrored at its ends pixel by pixel.
 template <class T>

@@ -297,9 +297,11 @@ class RowSplat {
       for (std::size_t set = 1; set < sets; ++set)
         for (std::size_t k = 0; k < stride; ++k) sums[k] += sums[set * count * stride + k];
       seen.confidence += sums[0];
-      weight[first + v] = static_cast<T>(sums[0]);
+      // A smaller weight has no finite inverse.
+      const bool counts = sums[0] >= static_cast<double>(std::numeric_limits<T>::min());
+      weight[first + v] = counts ? static_cast<T>(sums[0]) : T{0};
       for (std::size_t k = 0; k < channels_; ++k)
-        weighted[(first + v) * channels_ + k] = static_cast<T>(sums[k + 1]);
+        weighted[(first + v) * channels_ + k] = counts ? static_cast<T>(sums[k + 1]) : T{0};
     }
   }
 

@@ -37,7 +37,7 @@ def domain_transform(
         for axis in (1, 0):
             step = np.abs(np.diff(levels, axis=axis)).sum(axis=2)
             F = _both_ways(F, a ** (1 + sigma_xy / sigma_rgb * step), axis)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # where no weight arrives
         return F[..., :-1] / F[..., -1:], F[..., -1]
 
 

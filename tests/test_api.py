@@ -28,6 +28,7 @@ NAMES = {
     "median",
     "set_num_threads",
     "solve",
+    "tasks",
 }
 
 # Positional arguments in their order, then those given by name.
@@ -95,6 +96,30 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
     "domain_transform": (
         ["image", "reference", "sigma_xy", "sigma_rgb", "iterations"],
         {"weights", "reference_max", "dtype"},
+    ),
+    "tasks.stereo_depth": (
+        ["left", "right", "max_disparity"],
+        {
+            "window",
+            "margin",
+            "consistency",
+            "sigma_xy",
+            "sigma_luma",
+            "sigma_chroma",
+            "smoothness",
+            "loss",
+            "iterations",
+            "smooth",
+            "reference_max",
+        },
+    ),
+    "tasks.match_blocks": (
+        ["left", "right", "max_disparity"],
+        {"window", "margin", "consistency"},
+    ),
+    "tasks.defocus": (
+        ["image", "depth", "focus", "aperture"],
+        {"kind", "blades", "rotation", "max_radius", "linear"},
     ),
     "set_num_threads": (["n"], set()),
     "get_num_threads": ([], set()),

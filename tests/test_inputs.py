@@ -252,3 +252,15 @@ def test_a_result_is_writable_and_ones_own() -> None:
     np.testing.assert_array_equal(first, kept)
     second[...] = 0
     np.testing.assert_array_equal(solver.solve(target), kept)
+
+
+@pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid", "jacobi"])
+@pytest.mark.parametrize("tiny", [1e-36, 1e-39, 1e-44])
+def test_tiny_confidences_do_no_harm(tiny: float, preconditioner: str) -> None:
+    photo = np.zeros((8, 16), np.uint8)
+    photo[:, 8:] = 200
+    target = np.where(photo > 0, 40, 5).astype(np.float32)
+    confidence = np.where(photo > 0, 0, 1).astype(np.float32)
+    confidence[3, 12] = tiny
+    x = bilateral.solve(photo, target, confidence, smoothness=64, preconditioner=preconditioner)
+    assert ((x > 4.99) & (x < 40.01)).all()

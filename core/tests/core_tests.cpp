@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "bistochastize.hpp"
+#include "block_matching.hpp"
 #include "build.hpp"
+#include "defocus.hpp"
 #include "domain_transform.hpp"
 #include "grid.hpp"
 #include "median.hpp"
@@ -534,6 +536,57 @@ void test_median(Random& random) {
       }
 }
 
+// Random dots moved by a known disparity are found again, whatever the window and shape.
+void test_block_matching(Random& random) {
+  const std::size_t shapes[][2] = {{1, 1}, {1, 60}, {3, 2}, {60, 60}, {110, 45}};
+  for (const auto& [height, width] : shapes)
+    for (const std::size_t radius : {std::size_t{0}, std::size_t{3}, most_match_radius}) {
+      const std::size_t shift = std::min<std::size_t>(7, width - 1);
+      std::vector<float> left(height * width), right(left.size());
+      for (std::size_t i = 0; i < left.size(); ++i)
+        left[i] = right[i] = static_cast<float>(below(random, 256));
+      for (std::size_t i = 0; i < left.size(); ++i)
+        if (i % width >= shift) left[i] = right[i - shift];
+      std::vector<float> found[4];
+      for (auto& map : found) map.resize(left.size());
+      const std::size_t disparities = std::min<std::size_t>(12, width);
+      match_blocks({left.data(), right.data(), height, width, disparities, radius, 0.1f},
+                   {found[0].data(), found[1].data(), found[2].data(), found[3].data()}, 3);
+      bool ordered = true, right_place = true;
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        ordered = ordered && found[0][i] <= found[2][i] && found[2][i] <= found[1][i];
+        ordered = ordered && found[0][i] >= 0 && found[1][i] < static_cast<float>(disparities);
+        const std::size_t x = i % width, edge = shift + 4 + radius;
+        if (radius > 0 && x >= edge && x + 4 + radius < width)  // single pixels may tie
+          right_place = right_place && found[2][i] == static_cast<float>(shift);
+      }
+      CHECK(ordered);
+      CHECK(right_place);
+    }
+}
+
+// Blurs give means, whatever the layers, and leave alone what is in focus.
+void test_defocus(Random& random) {
+  const std::size_t shapes[][2] = {{1, 1}, {1, 70}, {40, 1}, {70, 90}};
+  const std::vector<double> radii{0, 1, 2.5, 6, 40};
+  for (const auto& [height, width] : shapes)
+    for (const int blades : {0, 3, 6}) {
+      std::vector<float> image(height * width * 3), layers(height * width), out(image.size());
+      for (float& value : image) value = static_cast<float>(below(random, 256));
+      for (float& layer : layers) layer = static_cast<float>(below(random, 81)) / 10 - 4;
+      defocus<3>({image.data(), layers.data(), height, width, 3}, radii, {blades, 0.3}, out.data(),
+                 3);
+      CHECK(
+          std::all_of(out.begin(), out.end(), [](float v) { return v >= -0.01f && v < 255.01f; }));
+      std::fill(layers.begin(), layers.end(), 0.0f);
+      image.resize(height * width);
+      out.resize(image.size());
+      defocus<1>({image.data(), layers.data(), height, width, 1}, radii, {blades, 0}, out.data(),
+                 2);
+      CHECK(out == image);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -558,6 +611,8 @@ int main() {
   test_median<float>(random);
   test_median<double>(random);
   test_invalid_confidence(random);
+  test_block_matching(random);
+  test_defocus(random);
   std::printf("%d passed, %d failed\n", checks - failures, failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

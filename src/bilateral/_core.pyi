@@ -182,3 +182,21 @@ def expand(
     few: NDArray[Any], mean: NDArray[Any], basis: NDArray[Any], many: NDArray[Any], threads: int
 ) -> None: ...
 def median(image: NDArray[Any], out: NDArray[Any], size: int, threads: int) -> None: ...
+def match_blocks(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    disparities: int,
+    radius: int,
+    margin: float,
+    out: Sequence[NDArray[Any]],
+    threads: int,
+) -> None: ...
+def defocus(
+    image: NDArray[Any],
+    layers: NDArray[Any],
+    radii: Sequence[float],
+    blades: int,
+    rotation: float,
+    out: NDArray[Any],
+    threads: int,
+) -> None: ...

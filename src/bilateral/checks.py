@@ -55,6 +55,11 @@ def not_negative(name: str, value: float) -> float:
     return number
 
 
+def finite(name: str, value: float) -> float:
+    """Any number that is not infinite."""
+    return _number(name, value, "a finite number")
+
+
 def not_nan(name: str, value: float) -> float:
     """A number or an infinity."""
     return _number(name, value, "a number or an infinity", infinite=True)
@@ -172,13 +177,14 @@ def reference(
     highest: float | None,
     channels: Collection[int] = (1, 3),
     video: bool = False,
+    name: str = "reference",
 ) -> Reference:
     """A gray or RGB image, or a video of such: uint8, uint16 or floating point, any strides."""
-    pixels = _array("reference", value)
+    pixels = _array(name, value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     if pixels.dtype not in (np.uint8, np.uint16) and pixels.dtype.kind != "f":
         raise TypeError(
-            f"reference: expected uint8, uint16 or floating point, got dtype {pixels.dtype}. "
+            f"{name}: expected uint8, uint16 or floating point, got dtype {pixels.dtype}. "
             f"Convert it first, for example with .astype(np.float32) and reference_max=."
         )
     space = 3 if video else 2
@@ -187,7 +193,7 @@ def reference(
     if pixels.ndim != space + 1 or pixels.shape[-1] not in channels:
         hint = " Channels come last."
         if pixels.ndim == space + 1 and pixels.shape[-1] == 4:
-            hint = " Drop the alpha channel: reference[..., :3]."
+            hint = f" Drop the alpha channel: {name}[..., :3]."
         elif not video and pixels.ndim == 4:
             hint = " A video needs sigma_t, the size of a cell in frames."
         expected = (
@@ -195,10 +201,10 @@ def reference(
             if video
             else "a gray image (H, W) or an RGB image (H, W, 3)"
         )
-        raise ValueError(f"reference: expected {expected}, got shape {np.shape(value)}.{hint}")
+        raise ValueError(f"{name}: expected {expected}, got shape {np.shape(value)}.{hint}")
     if pixels.size == 0:
         raise ValueError(
-            f"reference: expected at least one pixel, got shape {np.shape(value)}. "
+            f"{name}: expected at least one pixel, got shape {np.shape(value)}. "
             f"Check that the image was read."
         )
     if pixels.dtype.kind == "f":
@@ -656,6 +662,50 @@ def last_solution(shape: tuple[int, ...] | None, like: Target) -> None:
             f"warm_start: expected a last solution of the target's shape with channels, "
             f"{like.values.shape}, got one of {shape}. Leave warm_start out, or give an array."
         )
+
+
+def stereo_pair(
+    left: ArrayLike, right: ArrayLike, left_max: float | None
+) -> tuple[Reference, Array]:
+    """Two finite views of one size: the left one as a reference, and the right one's pixels."""
+    first = reference(left, left_max, name="left")
+    second = reference(right, None, name="right")
+    if second.pixels.shape != first.pixels.shape:
+        raise ValueError(
+            f"right: expected the shape of left, {np.shape(left)}, got {np.shape(right)}. "
+            f"Rectify the pair first, so that both views have one size and matching rows."
+        )
+    finite_values("left", first.pixels)
+    finite_values("right", second.pixels)
+    return first, second.pixels
+
+
+def odd(name: str, value: int, most: int) -> int:
+    """An odd number from 1 to `most`."""
+    number = count(name, value, 1)
+    if number % 2 == 0 or number > most:
+        raise ValueError(f"{name}: expected an odd number from 1 to {most}, got {number}.")
+    return number
+
+
+def scene_depth(value: ArrayLike, shape: tuple[int, int], kind: str) -> Array:
+    """Depths above 0, of which some may be infinite, or finite disparities: one per pixel."""
+    values = _array("depth", value)
+    if values.shape not in (shape, (*shape, 1)):
+        raise ValueError(
+            f"depth: expected one number per pixel, shape {shape}, got {values.shape}. "
+            f"Resize it to the image first."
+        )
+    values = values.reshape(shape).astype(np.float64)
+    expected = "numbers above 0" if kind == "depth" else "finite numbers"
+    right = values > 0 if kind == "depth" else np.isfinite(values)
+    if not right.all():
+        at = tuple(np.argwhere(~right)[0].tolist())
+        raise ValueError(
+            f"depth: expected {expected} for kind={kind!r}, got {values[at]} at {_place(at)}. "
+            f"Fill holes first: set them to NaN and call bilateral.solve(image, depth)."
+        )
+    return values
 
 
 def as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:

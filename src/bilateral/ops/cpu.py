@@ -16,6 +16,10 @@ Samples = _core.Samples32 | _core.Samples64
 Solver = _core.Solver32 | _core.Solver64
 
 
+LARGEST_BLUR = 2048.0
+"""The largest radius that `defocus` takes, in pixels."""
+
+
 class PixelError(ValueError):
     """Pixels have values that no grid can hold."""
 
@@ -115,6 +119,39 @@ def median(image: Array, size: int) -> Array:
     """Median over size x size pixels of an (H, W, K) image, uint8, uint16, float32 or float64."""
     out = np.empty_like(image)
     _core.median(image, out, size, get_num_threads())
+    return out
+
+
+class Matches(NamedTuple):
+    """What block matching found: an interval around the best disparity; the best of the right."""
+
+    lower: NDArray[np.float32]
+    upper: NDArray[np.float32]
+    left: NDArray[np.float32]
+    right: NDArray[np.float32]
+
+
+def match_blocks(left: Array, right: Array, most: int, window: int, margin: float) -> Matches:
+    """Match (H, W) float32 views over disparities from 0 to `most`, which is below W.
+
+    Costs are compared over window x window pixels; the interval holds those up to 1 + `margin`
+    times the best.
+    """
+    found = Matches(*(np.empty(left.shape, np.float32) for _ in range(4)))
+    _core.match_blocks(left, right, most + 1, window // 2, margin, found, get_num_threads())
+    return found
+
+
+def defocus(
+    image: Array, layers: Array, radii: Sequence[float], blades: int, rotation: float
+) -> Array:
+    """Blur an (H, W, 1 or 3) float32 image by layers, each over what lies behind it.
+
+    `layers` (H, W) are float32 numbers from -n, the farthest, over 0, which stays sharp, to n;
+    layers k and -k blur by ``radii[k]``. 0 blades make a disc.
+    """
+    out = np.empty_like(image)
+    _core.defocus(image, layers, radii, blades, rotation, out, get_num_threads())
     return out
 
 
