@@ -28,6 +28,7 @@ NAMES = {
     "median",
     "set_num_threads",
     "solve",
+    "tasks",
 }
 
 # Positional arguments in their order, then those given by name.
@@ -96,6 +97,10 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
         ["image", "reference", "sigma_xy", "sigma_rgb", "iterations"],
         {"weights", "reference_max", "dtype"},
     ),
+    "tasks.refine_depth": (
+        ["depth", "reference", "confidence"],
+        {"preset", "invalid", "mask", "sigma_xy", "scale", "reference_max", "dtype"},
+    ),
     "set_num_threads": (["n"], set()),
     "get_num_threads": ([], set()),
 }
@@ -130,6 +135,7 @@ DEFAULTS = {
     "confidence.upsampling_support": {"sigma": None, "overlap": "nearest"},
     "confidence.left_right_consistency": {"threshold": 1.0, "view": "left", "soft": False},
     "domain_transform": {"iterations": 3, "weights": None},
+    "tasks.refine_depth": {"confidence": None, "preset": "sensor", "invalid": None, "mask": None},
 }
 
 

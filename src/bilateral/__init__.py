@@ -16,7 +16,7 @@ in, the same map smooth and aligned with the edges of a photograph out.
 
 from importlib.metadata import version as _version
 
-from bilateral import confidence
+from bilateral import confidence, tasks
 from bilateral.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning, SolveInfo
@@ -51,4 +51,5 @@ __all__ = [
     "polish",
     "set_num_threads",
     "solve",
+    "tasks",
 ]

@@ -166,3 +166,14 @@ def expand(
     few: NDArray[Any], mean: NDArray[Any], basis: NDArray[Any], many: NDArray[Any], threads: int
 ) -> None: ...
 def median(image: NDArray[Any], out: NDArray[Any], size: int, threads: int) -> None: ...
+def visible(
+    claim: NDArray[Any],
+    surface: NDArray[Any],
+    trusted: NDArray[Any],
+    tolerance: float,
+    out: NDArray[Any],
+    threads: int,
+) -> None: ...
+def find_regions(
+    values: NDArray[Any], mask: NDArray[Any], tolerance: float, labels: NDArray[Any]
+) -> int: ...

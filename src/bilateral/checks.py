@@ -324,6 +324,40 @@ def target(
     return Target(values, original, result)
 
 
+def depth(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | None) -> Target:
+    """A map (H, W) of the reference's size, of any real dtype."""
+    values = _one_per_pixel("depth", value, shape, "Resize it to the reference first.")
+    return target(values, shape, dtype, name="depth")
+
+
+def some_depth(known: Array) -> None:
+    """Raise if no pixel of a depth map is known."""
+    if not known.any():
+        raise ValueError(
+            "depth: expected at least one known pixel, got none: all are NaN or infinite, equal to "
+            "an invalid value, or 0 in mask or confidence. Check these, and the file read."
+        )
+
+
+def numbers(name: str, value: Any) -> tuple[float, ...]:
+    """None, one or several numbers."""
+    if value is None:
+        return ()
+    several = value if _are_several(value) else [value]
+    return tuple(not_nan(name, number) for number in several)
+
+
+def mask(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """A map of bool, from one of bool or integers."""
+    values = _one_per_pixel(name, value, shape, "Resize it first.")
+    if values.dtype.kind == "f":
+        raise TypeError(
+            f"{name}: expected bool or integers, got dtype {values.dtype}. "
+            f"Compare it first, for example {name} > 0.5, or give it as confidence."
+        )
+    return values.astype(np.bool_)
+
+
 def _result_dtype(value: DTypeLike) -> np.dtype[Any]:
     try:
         dtype = np.dtype(value)
