@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import made as scenes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import scenes
 from bilateral.ops import cpu
 from bilateral.tasks import refine_depth
 

@@ -16,7 +16,7 @@ DIFFERENT = 2.0
 _SUPPORT = 0.65
 """The part of a region's data that must agree with the cautious solution for it to be taken."""
 _LEAST_PIXELS = 8
-"""Smaller regions are taken for noise."""
+"""Smaller regions are taken for noise, unless they continue what lies beside them."""
 
 
 def choose(bold: Solution, cautious: Array, z: Array, known: Array, view: LeftView | None) -> Array:
@@ -51,6 +51,17 @@ def choose(bold: Solution, cautious: Array, z: Array, known: Array, view: LeftVi
     if view is not None:
         seen = view.seen(cautious, bold.x, bold.weights > TRUSTED)
         take &= 2 * pixels(seen) >= pixels(np.ones_like(seen))
-    take &= pixels(np.ones_like(different)) >= _LEAST_PIXELS
     take[0] = False
+    large = take & (pixels(np.ones_like(different)) >= _LEAST_PIXELS)
+    x = np.where(large[labels], cautious, bold.x)
+    take &= large | (pixels(_continues(cautious, x)) > 0)
     return np.where(take[labels], cautious, bold.x)
+
+
+def _continues(claim: Array, x: Array) -> Array:
+    """Where a claim is much like the map right beside, above or below."""
+    found = np.zeros(x.shape, np.bool_)
+    for a, b in ((np.s_[1:], np.s_[:-1]), (np.s_[:, 1:], np.s_[:, :-1])):
+        found[a] |= np.abs(claim[a] - x[b]) < 1
+        found[b] |= np.abs(claim[b] - x[a]) < 1
+    return found
