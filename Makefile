@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement wheel clean
+.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -43,6 +43,9 @@ bench-filters: $(VENV)/installed-bench ## the filters against their authors' and
 
 bench-supplement: $(VENV)/installed-bench ## robust rounds and low rank against plain solves (DATA=folder)
 	$(BIN)/python -m benchmarks.supplement $(if $(DATA),--data $(DATA))
+
+bench-depth: $(VENV)/installed-bench ## depth refinement against OpenCV's filters (DATA=folder)
+	$(BIN)/python -m benchmarks.depth $(if $(DATA),--data $(DATA))
 
 wheel: $(VENV)/bin/pip ## a wheel in dist/
 	$(BIN)/pip wheel --no-deps -w dist .
