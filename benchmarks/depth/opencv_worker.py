@@ -60,7 +60,7 @@ def wls_with_confidence(
 ) -> Array:
     """The same with a confidence, which OpenCV makes only from a second map."""
     smoother = cv2.ximgproc.createFastGlobalSmootherFilter(photo, smoothness, sigma)
-    weights = np.maximum(confidence, 1e-4)
+    weights = np.maximum(confidence, 1e-6)
     return smoother.filter(z * weights) / np.maximum(smoother.filter(weights), 1e-12)
 
 

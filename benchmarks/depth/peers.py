@@ -16,12 +16,12 @@ OPENCV = Path(__file__).parent / "opencv_worker.py"
 
 # Radius or sigma in pixels or smoothness, then sigma in 8-bit grey levels.
 SETTINGS: dict[str, list[tuple[float, float]]] = {
-    "guided filter": [(r, s) for r in (4, 8, 16) for s in (5, 15)],
-    "domain transform": [(r, s) for r in (4, 16, 64) for s in (15, 60)],
-    "weighted median": [(r, s) for r in (4, 8) for s in (10, 30)],
-    "fast global smoother": [(r, s) for r in (10, 100, 1000) for s in (4, 12)],
-    "WLS": [(r, s) for r in (10, 100, 1000, 8000) for s in (1, 4)],
-    "WLS with confidence": [(r, s) for r in (100, 1000, 8000, 64000) for s in (4, 12)],
+    "guided filter": [(r, s) for r in (2, 4, 8) for s in (2, 5, 15)],
+    "domain transform": [(r, s) for r in (16, 64, 128) for s in (5, 15, 60)],
+    "weighted median": [(r, s) for r in (8, 14) for s in (10, 30)],
+    "fast global smoother": [(r, s) for r in (1, 10, 100, 1000) for s in (1.5, 4, 12)],
+    "WLS": [(r, s) for r in (1, 10, 100, 1000, 8000) for s in (1, 2, 4)],
+    "WLS with confidence": [(r, s) for r in (100, 1000, 8000, 64000) for s in (1.5, 4, 12)],
 }
 
 
@@ -41,12 +41,16 @@ def filled(disparity: Array) -> Array:
 
 def run(case: Case, python: str) -> list[dict[str, Any]]:
     """All filters in all settings on one map."""
+    known = case.disparity > 0
+    margin = int(min(np.median(case.disparity[known]), case.disparity.shape[1] // 4))
+    # as refine_depth starts: the best that is known of the map before any solve
+    confidence = edge_aware_variance(
+        np.where(known, case.disparity, np.nan), case.photo, 32, 64, 3.0, margin
+    )
     maps = {
         "photo": case.photo,
         "filled": filled(case.disparity),
-        "confidence": edge_aware_variance(
-            np.where(case.disparity > 0, case.disparity, np.nan).astype(np.float32), case.photo
-        ).astype(np.float32),
+        "confidence": confidence.astype(np.float32),
     }
     rows = []
     with Worker(python, OPENCV, maps) as peer:
