@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,10 +39,12 @@
 #include "polish.hpp"
 #include "probes.hpp"
 #include "pyramid.hpp"
+#include "regions.hpp"
 #include "robust.hpp"
 #include "splat.hpp"
 #include "system.hpp"
 #include "unchanged.hpp"
+#include "visibility.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -700,6 +703,27 @@ void define_build(nb::module_& m) {
         "weight"_a.noconvert(), "threads"_a);
 }
 
+void py_visible(const Input<float>& claim, const Input<float>& surface, const Input<bool>& trusted,
+                float tolerance, const Output<bool>& out, int threads) {
+  require(claim.ndim() == 2 && claim.size() > 0, "claim must be H x W");
+  require(surface.size() == claim.size() && trusted.size() == claim.size() &&
+              out.size() == claim.size(),
+          "sizes do not match");
+  const nb::gil_scoped_release release;
+  visible(claim.data(), surface.data(), trusted.data(), claim.shape(0), claim.shape(1), tolerance,
+          out.data(), threads);
+}
+
+std::int32_t py_find_regions(const Input<float>& values, const Input<bool>& mask, float tolerance,
+                             const Output<std::int32_t>& labels) {
+  require(values.ndim() == 2 && values.size() > 0, "values must be H x W");
+  require(values.size() < std::numeric_limits<std::int32_t>::max(), "too many pixels");
+  require(mask.size() == values.size() && labels.size() == values.size(), "sizes do not match");
+  const nb::gil_scoped_release release;
+  return find_regions(values.data(), mask.data(), values.shape(0), values.shape(1), tolerance,
+                      labels.data());
+}
+
 template <class T>
 void define_filters(nb::module_& m) {
   m.def("median", &py_median<T>, "image"_a.noconvert(), "out"_a.noconvert(), "size"_a, "threads"_a);
@@ -750,4 +774,8 @@ NB_MODULE(_core, m) {
   define_filters<float>(m);
   define_filters<double>(m);
   define_tasks(m);
+  m.def("visible", &py_visible, "claim"_a.noconvert(), "surface"_a.noconvert(),
+        "trusted"_a.noconvert(), "tolerance"_a, "out"_a.noconvert(), "threads"_a);
+  m.def("find_regions", &py_find_regions, "values"_a.noconvert(), "mask"_a.noconvert(),
+        "tolerance"_a, "labels"_a.noconvert());
 }

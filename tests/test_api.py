@@ -121,6 +121,10 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
         ["image", "depth", "focus", "aperture"],
         {"kind", "blades", "rotation", "max_radius", "linear"},
     ),
+    "tasks.refine_depth": (
+        ["depth", "reference", "confidence"],
+        {"preset", "invalid", "mask", "sigma_xy", "scale", "reference_max", "dtype"},
+    ),
     "set_num_threads": (["n"], set()),
     "get_num_threads": ([], set()),
 }
@@ -155,6 +159,7 @@ DEFAULTS = {
     "confidence.upsampling_support": {"sigma": None, "overlap": "nearest"},
     "confidence.left_right_consistency": {"threshold": 1.0, "view": "left", "soft": False},
     "domain_transform": {"iterations": 3, "weights": None},
+    "tasks.refine_depth": {"confidence": None, "preset": "sensor", "invalid": None, "mask": None},
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
 
+from benchmarks.depth.peers import filled
 from benchmarks.supplement.lowrank import Labelled, compare
 
 ROOT = Path(__file__).parents[1]
@@ -120,6 +121,25 @@ def test_the_layers_command_measures_all_that_it_promises(tmp_path: Path) -> Non
     few, many = (row["bytes"] for row in results["memory"])
     assert many < 1.2 * few  # so small a picture's peak is mostly noise
     assert results["overhead"].keys() == {"arrays", "tensors", "tensors_with_grad"}
+
+
+def test_the_depth_command_makes_scenes_and_leaves_out_opencv(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "no-python")
+    done = run(tmp_path / "made", "--quick", "--opencv-python", nowhere, what="depth")
+    assert done.returncode == 0, done.stderr
+    assert f"OpenCV skipped: {nowhere}" in done.stdout
+    assert (tmp_path / "made" / "depth.md").read_text() in done.stdout
+    results = json.loads((tmp_path / "made" / "depth.json").read_text())
+    assert {row["scene"] for row in results["maps"]} == {"thin", "small", "boxes"}
+    for row in results["maps"]:
+        assert row["peers"] == []
+        for preset in ("stereo", "sensor"):
+            assert row[preset]["mean"] < row["before"]["mean"]
+
+
+def test_holes_take_the_farther_value_beside_them() -> None:
+    holes = np.array([[0, 5, 0, 0, 3, 0], [0, 0, 0, 0, 0, 0]], np.float32)
+    assert filled(holes).tolist() == [[5, 5, 3, 3, 3, 3], [0] * 6]
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

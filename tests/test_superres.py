@@ -166,7 +166,7 @@ def test_bicubic_keeps_polynomials(shape: tuple[int, int], factor: int, seed: in
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"preset": "good"}, "preset: expected one of"),
     ({"depth_lowres": np.zeros((3, 4, 2))}, "depth_lowres: expected shape (H, W)"),
-    ({"depth_lowres": np.full((3, 4), np.nan)}, "depth_lowres: expected at least one finite"),
+    ({"depth_lowres": np.full((3, 4), np.nan)}, "depth_lowres: expected at least one known"),
     ({"depth_lowres": np.zeros((3, 4)), "invalid": 0}, "depth_lowres: expected at least one"),
     ({"depth_lowres": np.zeros((30, 4))}, "reference: expected at least the shape of depth_lowres"),
     ({"factor": 3}, "factor: expected 4, the ratio"),

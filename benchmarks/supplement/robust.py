@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage.io import imread
 from skimage.transform import resize
 
+from benchmarks import middlebury
 from benchmarks.machine import Others
 from benchmarks.timing import Timing, clock
 from bilateral import BilateralGrid, BilateralSolver, GemanMcClure, solve
@@ -31,19 +31,11 @@ class Scene(NamedTuple):
 
 def read_scenes(folder: Path) -> Iterator[Scene]:
     """Middlebury scenes, each a folder with im0.png, disp0GT.pfm and a 16-bit disparity map."""
-    for file in sorted(folder.glob("**/disp0_mccnnfast_raw_u16x256.png")):
-        disparity = imread(file).astype(np.float32) / 256
-        yield Scene(file.parent.name, imread(file.parent / "im0.png"), disparity, _truth(file))
-
-
-def _truth(beside: Path) -> Array:
-    with (beside.parent / "disp0GT.pfm").open("rb") as file:
-        kind, size, scale = (file.readline() for _ in range(3))
-        if kind.strip() != b"Pf":
-            raise ValueError(f"{file.name}: expected a PFM file of one channel.")
-        width, height = map(int, size.split())
-        values = np.fromfile(file, "<f4" if float(scale) < 0 else ">f4").reshape(height, width)
-    return np.where(np.isfinite(values), values, np.nan)[::-1].astype(np.float32)
+    name = "disp0_mccnnfast_raw"
+    for scene in middlebury.folders(folder):
+        if (scene / f"{name}_u16x256.png").exists():
+            maps = middlebury.disparity(scene, name), middlebury.truth(scene)
+            yield Scene(scene.name, middlebury.photograph(scene), *maps)
 
 
 def made_scene(height: int, width: int) -> Scene:

@@ -200,3 +200,14 @@ def defocus(
     out: NDArray[Any],
     threads: int,
 ) -> None: ...
+def visible(
+    claim: NDArray[Any],
+    surface: NDArray[Any],
+    trusted: NDArray[Any],
+    tolerance: float,
+    out: NDArray[Any],
+    threads: int,
+) -> None: ...
+def find_regions(
+    values: NDArray[Any], mask: NDArray[Any], tolerance: float, labels: NDArray[Any]
+) -> int: ...

@@ -331,6 +331,40 @@ def target(
     return Target(values, original, result)
 
 
+def depth(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | None) -> Target:
+    """A map (H, W) of the reference's size, of any real dtype."""
+    values = _one_per_pixel("depth", value, shape, "Resize it to the reference first.")
+    return target(values, shape, dtype, name="depth")
+
+
+def some_known(name: str, known: Array) -> None:
+    """Raise if no pixel of a depth map is known."""
+    if not known.any():
+        raise ValueError(
+            f"{name}: expected at least one known pixel, got none: all are NaN or infinite, equal "
+            f"to an invalid value, or 0 in mask or confidence. Check these, and the file read."
+        )
+
+
+def numbers(name: str, value: Any) -> tuple[float, ...]:
+    """None, one or several numbers."""
+    if value is None:
+        return ()
+    several = value if _are_several(value) else [value]
+    return tuple(not_nan(name, number) for number in several)
+
+
+def mask(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """A map of bool, from one of bool or integers."""
+    values = _one_per_pixel(name, value, shape, "Resize it first.")
+    if values.dtype.kind == "f":
+        raise TypeError(
+            f"{name}: expected bool or integers, got dtype {values.dtype}. "
+            f"Compare it first, for example {name} > 0.5, or give it as confidence."
+        )
+    return values.astype(np.bool_)
+
+
 def _result_dtype(value: DTypeLike) -> np.dtype[Any]:
     try:
         dtype = np.dtype(value)
@@ -571,9 +605,9 @@ def only_with(name: str, value: object, other: str) -> None:
 
 
 def depth_map(
-    name: str, value: ArrayLike, invalid: float | None, dtype: DTypeLike | None
+    name: str, value: ArrayLike, invalid: tuple[float, ...], dtype: DTypeLike | None
 ) -> Target:
-    """A depth map (H, W) of any real dtype, NaN where it is not finite or has the invalid value."""
+    """A depth map (H, W) of any real dtype, NaN where it is not finite or has an invalid value."""
     given = _array(name, value)
     if given.ndim != 2 or given.size == 0:
         raise ValueError(
@@ -581,19 +615,8 @@ def depth_map(
         )
     result = given.dtype if dtype is None else _result_dtype(dtype)
     values = given.astype(np.result_type(_compute_dtype(given.dtype), _compute_dtype(result)))
-    values[~np.isfinite(values)] = np.nan
-    if invalid is not None:
-        values[given == not_nan("invalid", invalid)] = np.nan
+    values[~np.isfinite(values) | np.isin(given, invalid)] = np.nan
     return Target(values, given.shape, result)
-
-
-def some_known(name: str, known: Array) -> None:
-    """Raise if nothing is known."""
-    if not known.any():
-        raise ValueError(
-            f"{name}: expected at least one finite value that is not invalid and has a confidence "
-            f"above 0, got none. Check how the map was read, and what marks its holes."
-        )
 
 
 def enlarged(

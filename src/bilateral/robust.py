@@ -1,5 +1,6 @@
 """The robust bilateral solver: iteratively reweighted least squares (supplement, Algorithm 3)."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ def solve(
     problem: system.System,
     y: Array,
     loss: losses.Loss,
-    rounds: int,
+    most: int,
     min_change: float,
     smoothness: float,
     options: system.Options,
@@ -55,7 +56,8 @@ def solve(
     y : array
         Where the first round starts; the solution takes its place.
     loss : Loss
-    rounds : int
+    most : int
+        Number of rounds, at most.
     min_change : float
         A round that moves the solution by no more than this is the last.
     smoothness : float
@@ -63,22 +65,52 @@ def solve(
     callback : function of (round, movement), optional
         Called after each round; a true result makes it the last.
     """
-    solver = system.Solver(grid, options)
-    outcome = solver.solve(problem, y)
-    movements = [outcome.moved]
-    of_movement = min(_MOST_LEFT, 500 * max(options.tolerance, 0.0))
     kernel = _kernel(loss)
     samples: cpu.Samples | None = None
-    while not (callback is not None and callback(len(movements), movements[-1])):
-        if len(movements) >= rounds or (len(movements) > 1 and movements[-1] <= min_change):
-            break
+
+    def reweighed(_: int, problem: system.System, y: Array) -> system.System | None:
+        nonlocal samples, target
         same = None
         if kernel is not None and problem.unit is None:
             if samples is None or target.dtype != y.dtype:
                 target = target.astype(y.dtype, copy=False)
                 samples = cpu.samples(grid._core, target)
             same = system.reweigh(grid, problem, samples, y, kernel)
-        again = same or _reweigh_pixels(grid, problem, target, y, loss, smoothness)
+        return same or _reweigh_pixels(grid, problem, target, y, loss, smoothness)
+
+    return rounds(grid, problem, y, reweighed, most, options, min_change, callback)
+
+
+def rounds(
+    grid: BilateralGrid,
+    problem: system.System,
+    y: Array,
+    following: Callable[[int, system.System, Array], system.System | None],
+    most: int,
+    options: system.Options,
+    min_change: float = 0.0,
+    callback: system.Callback | None = None,
+) -> Rounds:
+    """Solve one problem after another, each made from the solution of the last.
+
+    Parameters
+    ----------
+    grid, problem, y, options, min_change, callback
+        As for `solve`.
+    following : function of (round, problem, y)
+        The problem of the round, counted from 0, by the last one and its solution; None if there
+        is none.
+    most : int
+        Number of rounds, at most.
+    """
+    solver = system.Solver(grid, options)
+    outcome = solver.solve(problem, y)
+    movements = [outcome.moved]
+    of_movement = min(_MOST_LEFT, 500 * max(options.tolerance, 0.0))
+    while not (callback is not None and callback(len(movements), movements[-1])):
+        if len(movements) >= most or (len(movements) > 1 and movements[-1] <= min_change):
+            break
+        again = following(len(movements), problem, y)
         if again is None:  # every weight is 0: no pixel pulls any more
             break
         y, problem = system.carry(y, problem, again), again

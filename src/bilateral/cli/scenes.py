@@ -25,6 +25,8 @@ Outcome = tuple[Array, bilateral.SolveInfo | None]
 # Fine in space for thin bars and spokes, coarse in colour so that textured surfaces stay whole.
 SIGMAS: dict[str, Any] = {"sigma_xy": 4, "sigma_luma": 16, "sigma_chroma": 12}
 FACTOR = 8
+MAX_DISPARITY = 70
+FOCUS = 42.0  # disparity of the motorcycle's tank
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,31 @@ def superres() -> Problem:
     )
 
 
+def stereo() -> Problem:
+    """A rectified pair: match, refine, refocus."""
+    from bilateral.cli.pictures import Panel
+
+    photo, truth = motorcycle()
+    right = motorcycle_right()
+    matched = tasks.stereo_depth(photo, right, max_disparity=MAX_DISPARITY)
+    target, _ = tasks.match_blocks(photo, right, MAX_DISPARITY)
+
+    def refocused(disparity: Array) -> Panel:
+        picture = tasks.defocus(
+            photo, disparity, focus=FOCUS, aperture=0.35, kind="disparity", max_radius=12
+        )
+        return Panel(picture, "Refocused", "on the motorcycle, by the repaired map")
+
+    return Problem(
+        photo,
+        target,
+        truth,
+        matched,
+        lambda _: (tasks.refine_depth(target, photo, preset="stereo"), None),
+        refocused,
+    )
+
+
 SCENES = (
     Scene("holes", "large regions of the map are missing", "nearest pixel", holes),
     Scene(
@@ -125,6 +152,7 @@ SCENES = (
     ),
     Scene("sparse", "only 1 % of the pixels are known", "nearest pixel", sparse),
     Scene("superres", "one noisy value for 8 x 8 pixels", "bicubic", superres),
+    Scene("stereo", "disparities of a pair, by matching blocks", "solver alone", stereo),
 )
 
 
@@ -136,6 +164,16 @@ def motorcycle() -> tuple[Array, Array]:
     load: Any = stereo_motorcycle  # untyped, and not always there when types are checked
     photo, _, disparity = load()
     return photo, np.where(np.isfinite(disparity), disparity, np.nan).astype(np.float32)
+
+
+@cache
+def motorcycle_right() -> Array:
+    """The photograph from the right."""
+    from skimage.data import stereo_motorcycle
+
+    load: Any = stereo_motorcycle
+    right: Array = load()[1]
+    return right
 
 
 def nearest(target: Array) -> Array:

@@ -384,3 +384,27 @@ def domain_transform(
     out = np.empty_like(image)
     core = kind.of(reference, *scale, threads)
     return Filtered(out, *core.filter(image, mass, iterations, out, threads))
+
+
+def visible(
+    claim: Array, surface: Array, trusted: NDArray[np.bool_], tolerance: float
+) -> NDArray[np.bool_]:
+    """Whether the right view sees a left view's pixels at the disparities `claim`, float32.
+
+    They must lie inside it, and no trusted pixel of the map `surface` on the same column there may
+    have a disparity larger by more than the tolerance.
+    """
+    out = np.empty(claim.shape, np.bool_)
+    _core.visible(claim, surface, trusted, tolerance, out, get_num_threads())
+    return out
+
+
+def find_regions(
+    values: Array, mask: NDArray[np.bool_], tolerance: float
+) -> tuple[NDArray[np.int32], int]:
+    """Label the pixels of a mask, from 1, by connected region of about the same float32 value.
+
+    Returns the labels, 0 outside the mask, and the number of regions.
+    """
+    labels = np.empty(values.shape, np.int32)
+    return labels, _core.find_regions(values, mask, tolerance, labels)

@@ -1,6 +1,7 @@
 """Depth super-resolution (paper, section 5.2; supplement, "Depth Superresolution")."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ def superres_depth(
     preset: str = "best",
     *,
     confidence: ArrayLike | None = None,
-    invalid: float | None = None,
+    invalid: float | Sequence[float] | None = None,
     keep_holes: bool = False,
     reference_max: float | None = None,
     dtype: DTypeLike | None = None,
@@ -68,11 +69,11 @@ def superres_depth(
         enlargement, Gaussian confidences, 15 steps, domain transform, and a 5 x 5 median.
     confidence : (h, w) array, optional
         How much to trust each value, relative to the others; 1 everywhere if left out.
-    invalid : float, optional
-        A value that means a hole, such as 0.
+    invalid : float or floats, optional
+        Values that mean a hole, such as 0.
     keep_holes : bool
-        Leave holes where the depth map has them: NaN, or `invalid` if that was given. Else they
-        are filled from their surroundings.
+        Leave holes where the depth map has them: NaN, or the (first) `invalid` one if that was
+        given. Else they are filled from their surroundings.
     reference_max : float, optional
         The reference value that means white, where it is not the dtype's usual one.
     dtype : dtype, optional
@@ -93,7 +94,8 @@ def superres_depth(
     [1.0, 1.0, 3.0, 3.0]
     """
     checks.choice("preset", preset, PRESETS)
-    low = checks.depth_map("depth_lowres", depth_lowres, invalid, dtype)
+    marks = checks.numbers("invalid", invalid)
+    low = checks.depth_map("depth_lowres", depth_lowres, marks, dtype)
     guide = checks.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]
     trust = checks.plain_weights("confidence", confidence, low.values.shape, low.values.dtype)
@@ -113,9 +115,8 @@ def superres_depth(
         x = _improve(x, values, weights, scene)
     x = x[: shape[0], : shape[1]]
     if keep_holes:
-        hole = np.isnan(low.values) if invalid is None else ~known
-        covers = BlockMeans(hole, padded).spread(hole.astype(np.float64)) > 0
-        x = np.where(covers[: shape[0], : shape[1]], np.nan if invalid is None else invalid, x)
+        covers = BlockMeans(low.values, padded).spread(~known) > 0
+        x = np.where(covers[: shape[0], : shape[1]], marks[0] if marks else np.nan, x)
     return checks.as_dtype(x, low.dtype)
 
 

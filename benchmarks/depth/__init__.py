@@ -1,0 +1,1 @@
+"""Depth refinement against OpenCV's filters, on stereo maps and on scenes with thin structures."""
