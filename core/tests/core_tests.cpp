@@ -588,38 +588,39 @@ void test_defocus(Random& random) {
                  2);
       CHECK(out == image);
     }
-  // A near pixel hides what falls on its column in the right view, for any team of threads.
-  void test_visible() {
-    const std::size_t height = 300, width = 300;
-    std::vector<float> surface(height * width, 2.0f);
-    for (std::size_t y = 0; y < height; ++y)
-      for (std::size_t x = 40; x < 50; ++x) surface[y * width + x] = 22.0f;
-    const auto trusted = std::make_unique<bool[]>(height * width);
-    const auto out = std::make_unique<bool[]>(height * width);
-    std::fill_n(trusted.get(), height * width, true);
-    for (const int threads : {1, 3}) {
-      visible(surface.data(), surface.data(), trusted.get(), height, width, 1.0f, out.get(),
-              threads);
-      bool right = true;
-      for (std::size_t y = 0; y < height; ++y)
-        for (std::size_t x = 0; x < width; ++x) {
-          const bool hidden = x < 2 || (x >= 20 && x <= 30);
-          right = right && out[y * width + x] == !hidden;
-        }
-      CHECK(right);
-    }
-  }
+}
 
-  void test_regions() {
-    const std::vector<float> values = {1, 1, 5, 1,  //
-                                       9, 1, 5, 1,  //
-                                       1, 1, 1, 1};
-    const bool mask[] = {true, true, true, true, true, true, true, true, true, false, true, true};
-    std::vector<std::int32_t> labels(12);
-    CHECK(find_regions(values.data(), mask, 3, 4, 0.5f, labels.data()) == 5);
-    const std::vector<std::int32_t> expected = {1, 1, 2, 3, 4, 1, 2, 3, 5, 0, 3, 3};
-    CHECK(labels == expected);
+// A near pixel hides what falls on its column in the right view, for any team of threads.
+void test_visible() {
+  const std::size_t height = 300, width = 300;
+  std::vector<float> surface(height * width, 2.0f);
+  for (std::size_t y = 0; y < height; ++y)
+    for (std::size_t x = 40; x < 50; ++x) surface[y * width + x] = 22.0f;
+  const auto trusted = std::make_unique<bool[]>(height * width);
+  const auto out = std::make_unique<bool[]>(height * width);
+  std::fill_n(trusted.get(), height * width, true);
+  for (const int threads : {1, 3}) {
+    visible(surface.data(), surface.data(), trusted.get(), height, width, 1.0f, out.get(), threads);
+    bool right = true;
+    for (std::size_t y = 0; y < height; ++y)
+      for (std::size_t x = 0; x < width; ++x) {
+        const bool hidden = x < 2 || (x >= 20 && x <= 30);
+        right = right && out[y * width + x] == !hidden;
+      }
+    CHECK(right);
   }
+}
+
+void test_regions() {
+  const std::vector<float> values = {1, 1, 5, 1,  //
+                                     9, 1, 5, 1,  //
+                                     1, 1, 1, 1};
+  const bool mask[] = {true, true, true, true, true, true, true, true, true, false, true, true};
+  std::vector<std::int32_t> labels(12);
+  CHECK(find_regions(values.data(), mask, 3, 4, 0.5f, labels.data()) == 5);
+  const std::vector<std::int32_t> expected = {1, 1, 2, 3, 4, 1, 2, 3, 5, 0, 3, 3};
+  CHECK(labels == expected);
+}
 
 }  // namespace
 

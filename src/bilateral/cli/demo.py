@@ -92,9 +92,11 @@ def draw(result: Result, problem: Problem, x: Array) -> None:
     known = np.isfinite(problem.target)
     dotted = known.mean() < 0.05
     shown = pictures.enlarge_dots(problem.target) if dotted else problem.target
-    blank = f"gray: {100 - 100 * known.mean():.0f} % unknown, counted as the mean" + (
-        "; dots enlarged" if dotted else ""
-    )
+    blank = f"gray: {100 - 100 * known.mean():.0f} % unknown, counted as the mean"
+    if dotted:
+        blank += "; dots enlarged"
+    if known.all():
+        blank = ""
     panels = [
         pictures.Panel(problem.reference, "Photo", "Middlebury 2014, Motorcycle"),
         pictures.Panel(
