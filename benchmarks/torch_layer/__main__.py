@@ -72,7 +72,7 @@ def _cost(results: dict[str, Any]) -> str:
         [
             (
                 row["case"],
-                spread(row["forward"]),
+                spread(row["forward_t"]),
                 *(
                     f"{row[name].median * 1e3:.1f}: {row[f'ratio_{name}']:.2f}"
                     for name in ("t", "tc", "tcs")

@@ -17,6 +17,8 @@ class Config:
     tolerance: float
     max_iterations: int
     preconditioner: str
+    exact: bool = False
+    """Solve to a part of the tolerance: a confidence's gradient magnifies what error is left."""
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -28,6 +30,7 @@ class Config:
             self.tolerance,
             self.max_iterations,
             self.preconditioner,
+            self.exact,
         )
 
 

@@ -27,6 +27,7 @@ solution jump.
 """
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -50,6 +51,8 @@ def solve(
     """`operators.solve` with all derivatives."""
     tensors = reference, target, confidence, smoothness, like
     forward_mode = forward_ad._current_level >= 0
+    if confidence is not None and confidence.requires_grad and torch.is_grad_enabled():
+        config = replace(config, exact=True)
     # Compilers know the operators with their backward, but would drop tangents without a word.
     if torch.compiler.is_compiling():
         if forward_mode:
@@ -318,7 +321,7 @@ def _setup_solve(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _solve_operator_backward(ctx: Any, h: Tensor | None, _: Any) -> Any:
-    return (*_backward_of_solve(ctx, h), *(None,) * 6)
+    return (*_backward_of_solve(ctx, h), *(None,) * 7)
 
 
 @_with_signature
@@ -366,7 +369,7 @@ def _setup_inverse(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _inverse_operator_backward(ctx: Any, h: Tensor) -> Any:
-    return (*_backward_of_inverse(ctx, h), *(None,) * 6)
+    return (*_backward_of_inverse(ctx, h), *(None,) * 7)
 
 
 @_with_signature
@@ -415,7 +418,7 @@ def _setup_surroundings(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _surroundings_operator_backward(ctx: Any, h: Tensor) -> Any:
-    return (*_Surroundings.backward(ctx, h), *(None,) * 5)
+    return (*_Surroundings.backward(ctx, h), *(None,) * 6)
 
 
 def _gradients_operator_backward(*_: Any) -> Any:

@@ -47,8 +47,8 @@ def solve(
     blur, reference_max
         As for `bilateral.BilateralGrid`.
     tolerance, max_iterations, preconditioner
-        As for `bilateral.BilateralSolver`. A solve for a derivative ends when its RMS error is
-        below this fraction of the RMS of its result.
+        As for `bilateral.BilateralSolver`. Derivatives have about ten tolerances of relative error;
+        where the confidence needs a gradient, the solution itself is closer.
 
     Returns
     -------

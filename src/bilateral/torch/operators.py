@@ -25,13 +25,13 @@ Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# `torch.library.custom_op` would do the same with 50 microseconds of checks on every call.
+# `torch.library.custom_op` would do the same with checks on every call that take their time.
 _torch: Any = torch  # partly without types
 _library = _torch.library.Library("bilateral", "DEF")
 
 _CONFIG = (
     "float[] sigmas, float[] blur, float? reference_max, "
-    "float tolerance, int max_iterations, str preconditioner"
+    "float tolerance, int max_iterations, str preconditioner, bool exact"
 )
 _MATRIX = "Tensor handle, Tensor reference, Tensor g, Tensor? confidence, Tensor smoothness"
 
@@ -96,7 +96,9 @@ def solve(
         weight = None if weights is None else weights[i]
         try:
             solver = _solver(reference, i, grid, smoothness, *config)
-            matrix, outcome = inverse.solve(solver, values[i], weight, out[i].numpy())
+            matrix, outcome = inverse.solve(
+                solver, values[i], weight, out[i].numpy(), exact=config[-1]
+            )
         except ValueError as error:
             if count > 1:
                 error.add_note(f"In image {i} of the batch.")
@@ -275,6 +277,7 @@ def _solver(
     tolerance: float,
     max_iterations: int,
     preconditioner: str,
+    _exact: bool,
 ) -> BilateralSolver:
     """The solver of image i."""
     if grid is None:
