@@ -1,5 +1,6 @@
 """Middlebury's stereo scenes, version 3: a folder each."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,21 @@ def folders(below: Path) -> list[Path]:
 def photograph(folder: Path) -> Array:
     """The left view."""
     return np.asarray(imread(folder / "im0.png"))
+
+
+def right_view(folder: Path) -> Array | None:
+    """The other photograph of the pair, if it is there."""
+    file = folder / "im1.png"
+    return np.asarray(imread(file)) if file.exists() else None
+
+
+def most_disparity(folder: Path) -> int | None:
+    """What the calibration says about it, if it is there."""
+    file = folder / "calib.txt"
+    if not file.exists():
+        return None
+    found = re.search(r"ndisp\s*=\s*(\d+)", file.read_text())
+    return None if found is None else int(found[1])
 
 
 def truth(folder: Path) -> Array:

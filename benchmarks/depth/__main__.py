@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import command
-from benchmarks.depth import cases, peers, report
+from benchmarks.depth import cases, pairs, peers, report
 from benchmarks.depth.cases import Case
 from benchmarks.machine import Others
 from benchmarks.timing import Timing, clock
@@ -18,6 +18,7 @@ TARGETS = {
     "cut_percent_at_least": {"MC-CNN raw": 55.0, "SGBM": 45.0},
     "harm_percent_at_most": 5.0,
     "seconds_at_most": 0.6,
+    "matching_over_sgbm_at_most": 1.15,
 }
 
 
@@ -60,6 +61,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "targets": TARGETS,
         "opencv_skipped": None if opencv else f"OpenCV skipped: {python} has no cv2.ximgproc.",
         "maps": rows,
+        "pairs": list(pairs.compare(data)) if data else [],
         "speed": speed(maps[0], options.repeats),
     }
 

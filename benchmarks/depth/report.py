@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.depth.pairs import WAYS
 from benchmarks.tables import cores, met, spread, table
 
 NUMBERS = ("bad_1", "mean", "rms", "seen_bad_1", "seen_mean")
@@ -23,12 +24,30 @@ def as_text(results: dict[str, Any]) -> str:
         sections.append(f"## {source}: means over {len(rows)} scenes\n\n{_means(rows)}")
     sections.append(f"## Scene by scene\n\n{_scenes(results['maps'])}")
     sections.append(f"## Targets\n\n{_targets(results)}")
+    if results["pairs"]:
+        limit = results["targets"]["matching_over_sgbm_at_most"]
+        sections.append(f"## From the pairs\n\n{_pairs(results['pairs'], limit)}")
     sections.append(
         f"One call on {speed['scene']} ({speed['megapixels']:.2f} megapixels): "
         f"{spread(speed['wall'])} ms, {1e3 * speed['cpu']:.0f} ms of CPU time, with "
         f"{cores(speed['other_work'])} cores busy with other work."
     )
     return "\n\n".join(sections) + "\n"
+
+
+def _pairs(pairs: Sequence[Row], limit: float) -> str:
+    means = {way: mean([pair[way] for pair in pairs]) for way in WAYS}
+    lines = [[way, *(f"{means[way][name]:.2f}" for name in NUMBERS)] for way in WAYS]
+    scenes = [[pair["scene"], *(f"{pair[way]['mean']:.2f}" for way in WAYS)] for pair in pairs]
+    ratio = means["stereo_depth, refined"]["mean"] / means["SGBM, refined"]["mean"]
+    return (
+        table(("", "bad-1 %", "mean", "RMS", "seen: bad-1 %", "mean"), lines)
+        + "\n\nMean errors by scene:\n\n"
+        + table(("", *WAYS), scenes)
+        + f"\n\nstereo_depth over SGBM, both refined: {ratio:.3f}, at most {limit}: "
+        + met(ratio <= limit)
+        + "."
+    )
 
 
 def mean(rows: Sequence[Row]) -> dict[str, float]:
