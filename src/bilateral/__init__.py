@@ -14,7 +14,7 @@ in, the same map smooth and aligned with the edges of a photograph out.
 ((64, 64), True)
 """
 
-from importlib.metadata import version as _version
+from typing import Any
 
 from bilateral import confidence, tasks
 from bilateral.domain_transform import domain_transform
@@ -28,7 +28,7 @@ from bilateral.polish import polish
 from bilateral.solver import BilateralSolver
 from bilateral.threads import get_num_threads, set_num_threads
 
-__version__ = _version("bilateral")
+__version__: str
 
 __all__ = [
     "Barron",
@@ -53,3 +53,11 @@ __all__ = [
     "solve",
     "tasks",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version  # takes longer than all else that is imported here
+
+    return version(__name__)
