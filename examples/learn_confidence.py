@@ -14,8 +14,8 @@ Compared on scenes that none has seen:
     pip install 'bilateral[torch]' matplotlib
     python examples/learn_confidence.py
 
-takes a minute or two on two cores and writes ``learn_confidence.png``: the losses, and the first
-scenes.
+takes about half a minute on two cores and writes ``learn_confidence.png``: the losses, and the
+first scenes.
 """
 
 import argparse
