@@ -1,6 +1,5 @@
 """Depth and disparity maps: outliers and holes gone, edges where the photograph has them."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from bilateral.grid import BilateralGrid
 from bilateral.median import median
 from bilateral.polish import polish
 from bilateral.tasks.anneal import Schedule, Solution, anneal
+from bilateral.tasks.cells import cell_size
 from bilateral.tasks.regions import DIFFERENT, choose
 from bilateral.tasks.visibility import LeftView
 
@@ -24,7 +24,6 @@ _BOLD = Schedule((64.0, 0.5))
 """Finds the surfaces below any amount of wrong data, and loses thin structures."""
 _CAUTIOUS = Schedule((2.0, 0.5))
 """Keeps thin structures, and wrong data that agree with each other."""
-_PIXELS = 345_600
 _UNIT_OF_RANGE = 0.03
 _LEAST_WEIGHT = 1e-9
 _FARTHEST = 100.0
@@ -136,7 +135,7 @@ def refine_depth(
     unit = _unit(values, known, kind) if scale is None else checks.positive("scale", scale)
     grid = BilateralGrid(
         guide.pixels,
-        _cell(shape, kind) if sigma_xy is None else sigma_xy,
+        cell_size(shape, kind.cell, least=4) if sigma_xy is None else sigma_xy,
         sigma_luma,
         sigma_chroma,
         reference_max=guide.highest,
@@ -225,10 +224,6 @@ def _units(values: Array, middle: float, unit: float) -> Array:
     """Distances from the middle in units, as far as float32 can square them."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.clip((values - middle) / unit, -1e9, 1e9)
-
-
-def _cell(shape: Sequence[int], kind: Preset) -> float:
-    return float(np.clip(round(kind.cell * math.sqrt(math.prod(shape) / _PIXELS)), 4, 64))
 
 
 def _unit(values: Array, known: Array, kind: Preset) -> float:

@@ -1,6 +1,5 @@
 """Depth from a rectified stereo pair: brittle block matching, made whole by the solver."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from bilateral.grid import BilateralGrid
 from bilateral.median import median
 from bilateral.ops import cpu
 from bilateral.solver import BilateralSolver
+from bilateral.tasks.cells import cell_size
 
 Array = NDArray[Any]
 
@@ -21,8 +21,6 @@ _FIRST_SMOOTHNESS = 64.0
 """Of the solve before the robust rounds: smooth enough that most wrong matches stand out."""
 _FIRST_SPREAD = 3.0
 """Errors of that first solution count by so much less than the errors of later ones."""
-_USUAL_PIXELS = 345600
-"""The size at which a grid cell of 8 pixels was found to work well."""
 _GEMAN_MCCLURE = losses.GemanMcClure(1.0)
 
 
@@ -100,7 +98,7 @@ def stereo_depth(
     if loss is not None:
         checks.loss(loss)
     sigmas = checks.smooth(smooth, guide)
-    cell = _cell_size(guide.pixels.shape) if sigma_xy is None else sigma_xy
+    cell = cell_size(guide.pixels.shape, 8, least=8) if sigma_xy is None else sigma_xy
     grid = BilateralGrid(guide.pixels, cell, sigma_luma, sigma_chroma, reference_max=guide.highest)
     target, c = match_blocks(
         left, right, max_disparity, window=window, margin=margin, consistency=consistency
@@ -113,11 +111,6 @@ def stereo_depth(
         disparity = domain_transform(disparity, guide.pixels, *sigmas, reference_max=guide.highest)
         disparity = median(disparity, 5)
     return np.maximum(disparity, 0)
-
-
-def _cell_size(shape: tuple[int, ...]) -> float:
-    side = math.sqrt(shape[0] * shape[1] / _USUAL_PIXELS)
-    return float(np.clip(round(8 * side), 8, 64))
 
 
 def _solve_robust(
