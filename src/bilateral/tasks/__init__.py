@@ -2,7 +2,15 @@
 
 from bilateral.tasks.defocus import defocus
 from bilateral.tasks.refine import refine_depth
+from bilateral.tasks.segmentation import refine_segmentation
 from bilateral.tasks.stereo import match_blocks, stereo_depth
 from bilateral.tasks.superres import superres_depth
 
-__all__ = ["defocus", "match_blocks", "refine_depth", "stereo_depth", "superres_depth"]
+__all__ = [
+    "defocus",
+    "match_blocks",
+    "refine_depth",
+    "refine_segmentation",
+    "stereo_depth",
+    "superres_depth",
+]
