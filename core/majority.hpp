@@ -20,12 +20,20 @@ inline void majority(const std::int32_t* labels, std::size_t height, std::size_t
     return std::min(i < radius ? 0 : i - radius, n - 1);
   };
   const int team = team_size(threads, height * width, 65536);
-  std::vector<std::vector<std::size_t>> counts(static_cast<std::size_t>(team));
+  struct Scratch {
+    std::vector<std::size_t> count;
+    std::vector<const std::int32_t*> rows;
+    std::vector<std::int32_t> plain;
+  };
+  std::vector<Scratch> scratch(static_cast<std::size_t>(team));
   parallel_for(team, height, [&](std::size_t y, std::size_t rank) {
-    std::vector<std::size_t>& count = counts[rank];
+    auto& [count, rows, plain] = scratch[rank];
     count.assign(classes, 0);
-    std::vector<const std::int32_t*> rows(side);
+    rows.resize(side);
     for (std::size_t i = 0; i < side; ++i) rows[i] = labels + inside(y + i, height) * width;
+    plain.assign(rows[0], rows[0] + width);  // the label that fills a column of windows, or -1
+    for (const std::int32_t* row : rows)
+      for (std::size_t x = 0; x < width; ++x) plain[x] = row[x] == plain[x] ? plain[x] : -1;
     std::int32_t leader = -1;  // the label in the majority
     const auto enter = [&](std::size_t column) {
       for (const std::int32_t* row : rows)
@@ -34,10 +42,11 @@ inline void majority(const std::int32_t* labels, std::size_t height, std::size_t
     for (std::size_t i = 0; i < side; ++i) enter(inside(i, width));
     for (std::size_t x = 0; x < width; ++x) {
       out[y * width + x] = leader >= 0 ? leader : labels[y * width + x];
-      const std::size_t gone = inside(x, width);
+      const std::size_t gone = inside(x, width), next = inside(x + side, width);
+      if (plain[gone] >= 0 && plain[gone] == plain[next]) continue;
       for (const std::int32_t* row : rows) --count[static_cast<std::size_t>(row[gone])];
       if (leader >= 0 && 2 * count[static_cast<std::size_t>(leader)] <= window) leader = -1;
-      enter(inside(x + side, width));
+      enter(next);
     }
   });
 }

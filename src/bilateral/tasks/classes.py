@@ -6,13 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import checks, resize
+from bilateral.tasks.outline import Ranked, rank
 
 Array = NDArray[Any]
 
 _LOWEST = -80.0
 """A logit this far below the largest is one of probability 0, and its exponential is above 0."""
-_ACTIVE = 0.05
-"""A class that is nowhere more probable than this takes no part."""
+_ACTIVE = 0.25
+"""A class that is no pixel's label, and nowhere more probable than this, takes no part."""
+_FAINT = 0.05
+"""A class that is nowhere more probable than this is no pixel's label."""
 _NOTHING = 1e-30
 _ROUNDING = 1e-3
 """Sums of probabilities that are off by no more than this are left to the result's."""
@@ -57,28 +60,52 @@ class Active(NamedTuple):
     """Their numbers among all."""
     p: Array
     """(H, W, A) their probabilities, with sums of 1 where known."""
+    ranked: Ranked
+    """The best two of them."""
     share: Array | None
     """(H, W, 1) their sum among all classes; None: 1."""
+    rest: float
+    """The highest probability of any other class."""
 
 
 def active(p: Array) -> Active:
-    """Those of (H, W, K) probabilities that matter somewhere."""
+    """Those of (H, W, K) probabilities that are the label of a pixel, or near to it."""
     highest = p.max(axis=0).max(axis=0)
-    kept = np.flatnonzero(highest >= min(_ACTIVE, 0.5 / p.shape[2]))
-    few = np.ascontiguousarray(p[..., kept])
+    labels = np.flatnonzero(highest >= min(_FAINT, 0.99 / p.shape[2]))
+    few = _planes(p, labels)
+    ranked = rank(few)
+    best = np.bincount(ranked.labels.ravel(), minlength=len(labels)) > 0
+    kept = best | (highest[labels] >= _ACTIVE)
+    if not kept.all():
+        labels = labels[kept]
+        few = _planes(p, labels)
     sums = _sums(few)
-    share = None if len(kept) == p.shape[2] else 1 - (_sums(p) - sums)
-    return Active(kept, few / np.maximum(sums, _NOTHING), share)
+    few /= np.maximum(sums, _NOTHING)
+    share = None if len(labels) == p.shape[2] else 1 - (_sums(p) - sums)
+    rest = float(np.delete(highest, labels).max(initial=0))
+    return Active(labels, few, rank(few), share, rest)
+
+
+def _planes(p: Array, classes: Array) -> Array:
+    return np.stack([p[..., k] for k in classes], axis=2)
 
 
 def joined(p: Array, few: Active, x: Array) -> Array:
-    """New probabilities `x` of some classes among those of all, with sums of 1."""
+    """New probabilities `x` of some classes among those of all, with sums of 1.
+
+    The others stay as they are, but below the best.
+    """
     sums = np.maximum(_sums(x), _NOTHING)
     if few.share is None:
         return np.asarray(x / sums)
+    x = x * (np.clip(few.share, 0, 1) / sums)
+    best = rank(x).best
     out = p.copy()
-    out[..., few.classes] = x * (np.clip(few.share, 0, 1) / sums)
-    return out
+    crowded = best.min() < few.rest
+    if crowded:
+        np.minimum(out, 0.99 * best[..., np.newaxis], out=out)
+    out[..., few.classes] = x
+    return out / _sums(out) if crowded else out
 
 
 def _sums(p: Array) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.ops import cpu
+from bilateral.tasks.islands import flood
 
 Array = NDArray[Any]
 
@@ -14,6 +15,7 @@ _LARGEST_BIAS = 0.25
 """Of a class's log odds: its area may change if that is what the photograph says."""
 _ROUNDS = 20
 _STEP = 0.3
+_SETTLED = 1e-3
 _FEW_PIXELS = 20
 """A change of an area by less than about this is of no account."""
 
@@ -90,20 +92,24 @@ def keep_areas(x: Array, before: Array, known: Array | None) -> Array:
     bias = np.zeros(classes)
     for _ in range(_ROUNDS):
         found = sure + np.bincount((scores + bias).argmax(axis=1), minlength=classes)
-        bias += _STEP * np.log((wanted + _FEW_PIXELS) / (found + _FEW_PIXELS))
-        bias = np.clip(bias, -_LARGEST_BIAS, _LARGEST_BIAS)
+        step = _STEP * np.log((wanted + _FEW_PIXELS) / (found + _FEW_PIXELS))
+        last, bias = bias, np.clip(bias + step, -_LARGEST_BIAS, _LARGEST_BIAS)
+        if np.abs(bias - last).max() < _SETTLED:
+            break
     weighed: Array = x * np.exp(bias).astype(x.dtype)
     return weighed
 
 
-def vote(x: Array, radius: int) -> Array:
-    """Give each pixel the label of the majority around it.
+def calm(x: Array, radius: int, least: float) -> Array:
+    """Give each pixel the label of the majority around it, and leave no islands.
 
-    Where that is another than its own, the probabilities of the two change places.
+    Islands are regions of fewer pixels than `least`. Where a pixel's label changes, the
+    probabilities of the old and the new class change places.
     """
     own = rank(x).labels
-    new = cpu.majority(own, x.shape[2], radius)
-    y, x_ = np.nonzero(new != own)
+    new = flood(cpu.majority(own, x.shape[2], radius), least)
+    rows, columns = np.nonzero(new != own)
+    old, better = ((rows, columns, k[rows, columns]) for k in (own, new))
     out = x.copy()
-    out[y, x_, own[y, x_]], out[y, x_, new[y, x_]] = x[y, x_, new[y, x_]], x[y, x_, own[y, x_]]
+    out[old], out[better] = x[better], x[old]
     return out

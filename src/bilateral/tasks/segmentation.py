@@ -26,7 +26,11 @@ _TOLERANCE = 0.01
 """Of the solve: labels feel nothing of it."""
 _VOTE = 0.2
 """Radius of the vote's window, in cells."""
+_ISLAND = 0.25
+"""Area of the smallest region, in squares of cells."""
 _LEAST_TRUST = 0.01
+_LEAST = 1e-9
+"""Of a solution: probabilities may be below 0 by a rounding error."""
 
 
 def refine_segmentation(
@@ -84,8 +88,8 @@ def refine_segmentation(
     rank_tolerance : float, optional
         Solve for as few combinations of the classes as hold all but this part of their variance
         (supplement, section 4). More saves time where many classes are in question, and loses
-        small objects. None: solve for every class. Classes that are nowhere more probable than 5 %
-        are left as they are in any case.
+        small objects. None: solve for every class. Classes that are nowhere the most probable, nor
+        more probable than 25 %, are left as they are in any case.
     reference_max : float, optional
         The image's value that means white, where it is not the dtype's usual one.
     dtype : dtype, optional
@@ -148,7 +152,7 @@ def refine_segmentation(
         rank_tolerance,
     )
     few = classes.active(p)
-    x = _refine(few.p, known, guide, confidence, settings)
+    x = _refine(few, known, guide, confidence, settings)
     if labels:
         found = few.classes[outline.rank(x).labels]
         return checks.as_dtype(found, np.dtype(np.int64) if dtype is None else scores.dtype)
@@ -169,14 +173,14 @@ class Settings(NamedTuple):
 
 
 def _refine(
-    p: Array,
+    few: classes.Active,
     known: Array | None,
     guide: checks.Reference,
     confidence: str | ArrayLike,
     settings: Settings,
 ) -> Array:
     """The recipe, for the classes that take part."""
-    before = outline.rank(p)
+    p, before = few.p, few.ranked
     cell = settings.sigma_xy or _cell(before, known)
     c = _confidence(confidence, p, before.labels, known, cell)
     smoothness = settings.smoothness
@@ -188,8 +192,8 @@ def _refine(
         _solve(p, c, guide, settings._replace(sigma_xy=cell, smoothness=smoothness), round(shift))
         for shift in (0, cell / 2)
     )
-    x = outline.keep_areas(np.maximum(x, 0), before.labels, known)
-    return outline.vote(x, round(cell * _VOTE))
+    x = outline.keep_areas(np.maximum(x, _LEAST), before.labels, known)
+    return outline.calm(x, round(cell * _VOTE), cell**2 * _ISLAND)
 
 
 def _cell(before: outline.Ranked, known: Array | None) -> float:
@@ -224,9 +228,14 @@ def _confidence(
 
 
 def _solve(
-    p: Array, c: Array | None, guide: checks.Reference, settings: Settings, shift: int
+    p: Array,
+    c: Array | None,
+    guide: checks.Reference,
+    settings: Settings,
+    shift: int,
 ) -> Array:
     """Solve on a grid whose cells begin `shift` pixels before the image does."""
+    sparse = c is not None and not c.all()
     before = [(shift, 0), (shift, 0)]
     if shift > 0 and c is None:
         c = np.ones(p.shape[:2], np.float32)
@@ -237,13 +246,26 @@ def _solve(
         settings.sigma_chroma,
         reference_max=guide.highest,
     )
-    solver = BilateralSolver(grid, settings.smoothness or 1.0, tolerance=_TOLERANCE)
-    x = solver.solve(
-        np.pad(p, [*before, (0, 0)]),
-        None if c is None else np.pad(c, before),
-        rank_tolerance=settings.rank_tolerance,
+    solver = BilateralSolver(
+        grid,
+        settings.smoothness or 1.0,
+        tolerance=_TOLERANCE,
+        preconditioner="multigrid" if sparse else "pyramid",
+        initial="pyramid",
     )
-    return x[shift:, shift:]
+    # Solutions sum to 1 as the classes do: the one with most pixels follows from the others.
+    most = int(p.sum(axis=0).sum(axis=0).argmax())
+    others = [k for k in range(p.shape[2]) if k != most]
+    out = np.ones_like(p)
+    if others:
+        x = solver.solve(
+            np.pad(p[..., others], [*before, (0, 0)]),
+            None if c is None else np.pad(c, before),
+            rank_tolerance=settings.rank_tolerance,
+        )[shift:, shift:]
+        out[..., others] = x
+        out[..., most] -= x @ np.ones(len(others), x.dtype)
+    return out
 
 
 def _refine_tensors(probabilities: Any, image: Any, **options: Any) -> Any:
