@@ -755,8 +755,12 @@ def scores(
     logits: bool | None,
     shape: tuple[int, ...],
     dtype: DTypeLike | None,
+    hidden: Array | None = None,
 ) -> Scores:
-    """Probabilities or logits of K classes (h, w, K), or of a foreground (h, w), of any size."""
+    """Probabilities or logits of K classes (h, w, K), or of a foreground (h, w), of any size.
+
+    Those `hidden` in a map of the image's shape become NaN.
+    """
     given = _array(name, value)
     if given.ndim not in (2, 3) or given.size == 0:
         raise ValueError(
@@ -774,12 +778,15 @@ def scores(
     if values.shape[2] == 1 and given.dtype.kind in "ui" and not logits:
         _mask_values(name, values)
     values = np.ascontiguousarray(values, _compute_dtype(given.dtype))
+    if hidden is not None and hidden.shape == values.shape[:2]:
+        values = np.where(hidden[..., np.newaxis], values.dtype.type(np.nan), values)
     with np.errstate(over="ignore", invalid="ignore"):
         low, sums = values.min(), values @ np.ones(values.shape[2], values.dtype)
     finite = bool(np.isfinite(sums).all())
     if not finite:
         whole = np.isfinite(values).all(axis=2)
-        low = values[whole].min(initial=np.inf)
+        none = -np.inf if np.isneginf(values).any() else np.inf  # no logit is a probability
+        low = values[whole].min(initial=np.inf) if whole.any() else none
         with np.errstate(over="ignore"):
             sums = values[whole].sum(axis=1)
     several, most = values.shape[2] > 1, sums.max(initial=1)

@@ -103,7 +103,7 @@ def joined(p: Array, few: Active, x: Array) -> Array:
     out = p.copy()
     crowded = best.min() < few.rest
     if crowded:
-        np.minimum(out, 0.99 * best[..., np.newaxis], out=out)
+        np.minimum(out, (1 - 1e-6) * best[..., np.newaxis], out=out)
     out[..., few.classes] = x
     return out / _sums(out) if crowded else out
 

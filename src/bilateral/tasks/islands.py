@@ -33,6 +33,8 @@ def flood(labels: NDArray[np.int32], least: float) -> NDArray[np.int32]:
         label_of = np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
         new = np.where(small[regions], label_of[rank[regions]], -1)
         labels = np.where(new >= 0, new, labels).astype(np.int32)
+        if label_of.min() >= 0:
+            break
     return labels
 
 

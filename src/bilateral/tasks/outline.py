@@ -82,13 +82,13 @@ def keep_areas(x: Array, before: Array, known: Array | None) -> Array:
     """
     classes = x.shape[2]
     now = rank(x)
-    open_ = now.second > now.best * np.exp(-2 * _LARGEST_BIAS)
-    settled = ~open_
+    close = now.second > now.best * np.exp(-2 * _LARGEST_BIAS)
+    after = now.labels
     if known is not None:
-        open_, settled, before = open_ & known, settled & known, before[known]
-    wanted = np.bincount(before.ravel(), minlength=classes)
-    sure = np.bincount(now.labels[settled], minlength=classes)
-    scores = np.log(np.maximum(x[open_], np.finfo(x.dtype).tiny))
+        close, before, after = close & known, before[known], after[known]
+    wanted, found = (np.bincount(a.ravel(), minlength=classes) for a in (before, after))
+    sure = found - np.bincount(now.labels[close], minlength=classes)
+    scores = np.log(np.maximum(x[close], np.finfo(x.dtype).tiny))
     bias = np.zeros(classes)
     for _ in range(_ROUNDS):
         found = sure + np.bincount((scores + bias).argmax(axis=1), minlength=classes)

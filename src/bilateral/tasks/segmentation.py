@@ -136,11 +136,11 @@ def refine_segmentation(
     guide = checks.reference(image, reference_max, name="image")
     checks.finite_values("image", guide.pixels)
     shape = guide.pixels.shape[:2]
-    scores = checks.scores("probabilities", probabilities, logits, shape, dtype)
+    hidden = None if ignore is None else checks.mask("ignore", ignore, shape)
+    scores = checks.scores("probabilities", probabilities, logits, shape, dtype, hidden)
     p, known = classes.at_size(scores, shape)
-    if ignore is not None:
-        seen = ~checks.mask("ignore", ignore, shape)
-        known = seen if known is None else known & seen
+    if hidden is not None:
+        known = ~hidden if known is None else known & ~hidden
     if known is not None:
         checks.some_scores(known)
         p = np.where(known[..., np.newaxis], p, 0)
