@@ -36,38 +36,35 @@ inline void mark_outlines(const std::int32_t* labels, std::size_t height, std::s
 // min over j of (i - j)^2 + g_j^2, by the lower envelope of these parabolas (Meijster et al. 2000).
 struct Envelope {
   std::vector<std::size_t> centre;
-  std::vector<double> from;  // where the parabola becomes the lowest
+  std::vector<float> from;  // where the parabola becomes the lowest
 
   void distances(const float* g, std::size_t n, float* out) {
-    centre.clear();
-    from.clear();
-    const auto height = [&](std::size_t j) {
-      return static_cast<double>(g[j]) * g[j] + static_cast<double>(j) * static_cast<double>(j);
-    };
+    centre.resize(n);
+    from.resize(n);
+    std::size_t count = 0;
     for (std::size_t j = 0; j < n; ++j) {
       if (g[j] == far_away) continue;
-      double start = -std::numeric_limits<double>::infinity();
-      while (!centre.empty()) {
-        const std::size_t k = centre.back();
-        start = (height(j) - height(k)) / (2 * static_cast<double>(j - k));
-        if (start > from.back()) break;
-        centre.pop_back();
-        from.pop_back();
-        start = -std::numeric_limits<double>::infinity();
+      float start = -far_away;
+      for (; count > 0; --count) {
+        const std::size_t k = centre[count - 1];
+        const float apart = static_cast<float>(j - k);
+        start = static_cast<float>(k) + 0.5f * (apart + (g[j] - g[k]) * (g[j] + g[k]) / apart);
+        if (start > from[count - 1]) break;
       }
-      centre.push_back(j);
-      from.push_back(start);
+      centre[count] = j;
+      from[count] = count > 0 ? start : -far_away;
+      ++count;
     }
-    if (centre.empty()) {
+    if (count == 0) {
       std::fill_n(out, n, far_away);
       return;
     }
     for (std::size_t i = 0, k = 0; i < n; ++i) {
-      while (k + 1 < centre.size() && from[k + 1] < static_cast<double>(i)) ++k;
-      const double along = static_cast<double>(i) - static_cast<double>(centre[k]);
-      const double across = static_cast<double>(g[centre[k]]);
-      out[i] = static_cast<float>(std::sqrt(along * along + across * across)) + 0.5f;
+      while (k + 1 < count && from[k + 1] < static_cast<float>(i)) ++k;
+      const float along = static_cast<float>(i) - static_cast<float>(centre[k]);
+      out[i] = along * along + g[centre[k]] * g[centre[k]];
     }
+    for (std::size_t i = 0; i < n; ++i) out[i] = std::sqrt(out[i]) + 0.5f;
   }
 };
 

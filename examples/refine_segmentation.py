@@ -31,7 +31,7 @@ DEVIATION = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
 class StandIn(nn.Module):
     """As coarse as a network, and as unsure: it knows a few colours, seen through large cells."""
 
-    def __init__(self, colours: dict[int, tuple[float, float, float]], cell: int = 16) -> None:
+    def __init__(self, colours: dict[int, tuple[float, float, float]], cell: int = 24) -> None:
         super().__init__()
         self.cell = cell
         self.labels = torch.tensor(list(colours))
@@ -44,7 +44,7 @@ class StandIn(nn.Module):
         share = (-50 * distance).softmax(1)
         low = nn.functional.avg_pool2d(share, self.cell, ceil_mode=True)
         low = nn.functional.avg_pool2d(low, 3, 1, 1, count_include_pad=False)
-        logits = torch.full((len(batch), CLASSES, *low.shape[2:]), -4.0)
+        logits = torch.full((len(batch), CLASSES, *low.shape[2:]), -20.0)
         logits[:, self.labels] = 4 * torch.log(low + 0.02)
         size = batch.shape[2:]
         return {"out": nn.functional.interpolate(logits, size, mode="bilinear")}
@@ -70,7 +70,7 @@ def made(height: int = 240, width: int = 320) -> tuple[Tensor, Tensor]:
 
 
 def load(path: Path) -> tuple[nn.Module, Tensor]:
-    """torchvision's DeepLabv3 and a photograph (3, H, W) from 0 to 1."""
+    """DeepLabv3 of torchvision and a photograph (3, H, W) from 0 to 1."""
     from torchvision.io import ImageReadMode, read_image
     from torchvision.models.segmentation import (
         DeepLabV3_MobileNet_V3_Large_Weights,

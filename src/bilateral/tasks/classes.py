@@ -77,13 +77,19 @@ def active(p: Array) -> Active:
     best = np.bincount(ranked.labels.ravel(), minlength=len(labels)) > 0
     kept = best | (highest[labels] >= _ACTIVE)
     if not kept.all():
-        labels = labels[kept]
-        few = _planes(p, labels)
+        labels, few = labels[kept], np.ascontiguousarray(few[..., kept])
     sums = _sums(few)
-    few /= np.maximum(sums, _NOTHING)
+    scale = 1 / np.maximum(sums, _NOTHING)
+    few *= scale
+    scale = scale[..., 0]
+    ranked = (
+        Ranked(ranked.labels, ranked.best * scale, ranked.second * scale)
+        if kept.all()
+        else rank(few)
+    )
     share = None if len(labels) == p.shape[2] else 1 - (_sums(p) - sums)
     rest = float(np.delete(highest, labels).max(initial=0))
-    return Active(labels, few, rank(few), share, rest)
+    return Active(labels, few, ranked, share, rest)
 
 
 def _planes(p: Array, classes: Array) -> Array:
@@ -99,12 +105,12 @@ def joined(p: Array, few: Active, x: Array) -> Array:
     if few.share is None:
         return np.asarray(x / sums)
     x = x * (np.clip(few.share, 0, 1) / sums)
-    best = rank(x).best
     out = p.copy()
-    crowded = best.min() < few.rest
+    crowded = few.rest * x.shape[2] >= few.share.min()  # the best has one part of so many at least
     if crowded:
-        np.minimum(out, (1 - 1e-6) * best[..., np.newaxis], out=out)
-    out[..., few.classes] = x
+        np.minimum(out, (1 - 1e-6) * rank(x).best[..., np.newaxis], out=out)
+    for i, k in enumerate(few.classes):
+        out[..., k] = x[..., i]
     return out / _sums(out) if crowded else out
 
 

@@ -31,8 +31,10 @@ def flood(labels: NDArray[np.int32], least: float) -> NDArray[np.int32]:
         votes = np.bincount(rank[inside] * classes + outside, minlength=classes * small.sum())
         votes = votes.reshape(-1, classes)
         label_of = np.where(votes.any(axis=1), votes.argmax(axis=1), -1)
-        new = np.where(small[regions], label_of[rank[regions]], -1)
-        labels = np.where(new >= 0, new, labels).astype(np.int32)
+        at = np.nonzero(small[regions])
+        new = label_of[rank[regions[at]]]
+        labels = labels.copy()
+        labels[at] = np.where(new >= 0, new, labels[at])
         if label_of.min() >= 0:
             break
     return labels

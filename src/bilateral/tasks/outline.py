@@ -14,8 +14,8 @@ _LEAST_TRUST = 0.01
 _LARGEST_BIAS = 0.25
 """Of a class's log odds: its area may change if that is what the photograph says."""
 _ROUNDS = 20
-_STEP = 0.3
-_SETTLED = 1e-3
+_STEP = 0.5
+_SETTLED = 0.003
 _FEW_PIXELS = 20
 """A change of an area by less than about this is of no account."""
 
