@@ -31,7 +31,7 @@ DEVIATION = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
 class StandIn(nn.Module):
     """As coarse as a network, and as unsure: it knows a few colours, seen through large cells."""
 
-    def __init__(self, colours: dict[int, tuple[float, float, float]], cell: int = 24) -> None:
+    def __init__(self, colours: dict[int, tuple[float, float, float]], cell: int = 20) -> None:
         super().__init__()
         self.cell = cell
         self.labels = torch.tensor(list(colours))
