@@ -78,7 +78,7 @@ def refine_segmentation(
     sigma_xy : float, optional
         Size of the grid's cells in pixels, and the scale of all else that is done: how far around
         a pixel its region's thickness is measured, and the window of the final vote. By default
-        17 for 500 x 375 pixels and in proportion to the image's side, from 16 to 64; down to half
+        17 for 500 x 375 pixels and in proportion to the image's side, from 8 to 64; down to half
         of that for maps with sharp outlines, four times the width of the belt in which the two
         best classes differ by less than a half.
     sigma_luma, sigma_chroma : float
@@ -198,7 +198,7 @@ def _refine(
 
 def _cell(before: outline.Ranked, known: Array | None) -> float:
     """The size of cells that suits a map and its image."""
-    most = cell_size(before.labels.shape, _CELL, least=16)
+    most = cell_size(before.labels.shape, _CELL, least=8)
     width = outline.belt(before, known)
     # Where there is no doubt at all, nothing is known of how exact the outlines are.
     return float(np.clip(_BELTS * width, most / 2, most)) if width > 0 else most
