@@ -78,6 +78,16 @@ def test_other_confidences_help_as_well(made: tuple[Array, Array, Array], confid
         np.testing.assert_array_equal(found, same)
 
 
+@pytest.mark.parametrize("smoothness", [1e-6, 1e6])
+def test_any_confidence_and_smoothness_converge(
+    made: tuple[Array, Array, Array], smoothness: float
+) -> None:
+    photo, truth, logits = made
+    c = 10.0 ** np.random.default_rng(0).uniform(-9, 3, truth.shape)
+    p = refine_segmentation(logits, photo, confidence=c, smoothness=smoothness)  # warns of nothing
+    np.testing.assert_allclose(p.sum(axis=2), 1, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_probabilities_sum_to_one_in_their_dtype(
     made: tuple[Array, Array, Array], dtype: Any

@@ -29,6 +29,8 @@ _VOTE = 0.2
 _ISLAND = 0.25
 """Area of the smallest region, in squares of cells."""
 _LEAST_TRUST = 0.01
+_EASY = 16.0
+"""Up to this smoothness the pyramid converges soon, and is ready sooner than multigrid."""
 _LEAST = 1e-9
 """Of a solution: probabilities may be below 0 by a rounding error."""
 
@@ -235,7 +237,9 @@ def _solve(
     shift: int,
 ) -> Array:
     """Solve on a grid whose cells begin `shift` pixels before the image does."""
-    sparse = c is not None and not c.all()
+    smoothness = settings.smoothness or 1.0
+    least = 1.0 if c is None else float(c.min())
+    easy = smoothness <= _EASY and least >= _LEAST_TRUST / 2
     before = [(shift, 0), (shift, 0)]
     if shift > 0 and c is None:
         c = np.ones(p.shape[:2], np.float32)
@@ -248,9 +252,9 @@ def _solve(
     )
     solver = BilateralSolver(
         grid,
-        settings.smoothness or 1.0,
+        smoothness,
         tolerance=_TOLERANCE,
-        preconditioner="multigrid" if sparse else "pyramid",
+        preconditioner="pyramid" if easy else "multigrid",
         initial="pyramid",
     )
     # Solutions sum to 1 as the classes do: the one with most pixels follows from the others.
