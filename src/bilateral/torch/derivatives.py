@@ -84,7 +84,11 @@ def _run(name: str, operator: Any, *args: Any) -> Any:
     if (
         not modes
         and not transforms
-        and all(type(value) in usual for value in args if isinstance(value, Tensor))
+        and all(
+            type(value) in usual and not value.is_cuda
+            for value in args
+            if isinstance(value, Tensor)
+        )
     ):
         return operators.kernels[name](*args)
     return operator(*args)

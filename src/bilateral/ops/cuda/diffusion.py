@@ -1,0 +1,229 @@
+"""B-bar, the bistochastization, and products with A."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from bilateral.ops.cuda.grid import Grid
+from bilateral.ops.cuda.sums import mass
+
+Blur = tuple[float, float, float]
+
+_STEPS = {torch.float32: 24, torch.float64: 80}
+"""Of the bistochastization: the CPU needs 14 for 2e-6, and 45 for 1e-12."""
+
+
+def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
+    """Find n such that D_n B-bar D_n has the row sums m, the vertices' pixels.
+
+    By the steps of core/bistochastize.hpp, of which there are always as many.
+    """
+    m = mass(grid).to(dtype)
+    n = torch.ones_like(m)
+    change, new = torch.zeros_like(m), torch.empty_like(m)
+    centre, space, range_ = blur
+    around = 4 * space + grid.features * range_
+    mu = (centre - around) / (centre + around)
+    low, high = 1 + min(max(mu, -0.98), 0.0), 2.0
+    middle, half = (low + high) / 2, (high - low) / 2
+    rho, block = 0.0, 256
+    table = []
+    for step in range(_STEPS[dtype]):
+        last = rho
+        rho = half / middle if step <= 1 else 1 / (2 * middle / half - last)
+        gain = 1 / middle if step <= 1 else 2 * rho / half
+        momentum = 0.0 if step <= 1 else rho * last
+        table.append([centre, space, range_, 0.5 if step == 0 else gain, momentum])
+    numbers = torch.tensor(table, dtype=dtype, device=n.device)
+    for step in range(_STEPS[dtype]):
+        _balance[(triton.cdiv(n.shape[0], block),)](
+            n,
+            m,
+            grid.neighbours,
+            change,
+            new,
+            n.shape[0],
+            numbers[step],
+            D=grid.neighbours.shape[0],
+            BLOCK=block,
+        )
+        n, new = new, n
+        if step == 0:
+            change.zero_()
+    return n
+
+
+class Matrix:
+    """A = smoothness (D_m - D_n B-bar D_n) + diag(weight)."""
+
+    def __init__(
+        self, grid: Grid, n: Tensor, blur: Blur, weight: Tensor, smoothness: float
+    ) -> None:
+        self.grid = grid
+        self._n = n
+        self._weight = weight
+        # Tensors, since a kernel takes Python's numbers in single precision.
+        factors = [smoothness * blur[1], smoothness * blur[2]]
+        self._factors = torch.tensor(factors, dtype=weight.dtype, device=weight.device)
+        self.mass = mass(grid).to(weight.dtype)
+        images = grid.shape[0]
+        self._programs = max(1, min(512 // images, triton.cdiv(grid.n_vertices, 256)))
+
+    @property
+    def diagonal(self) -> Tensor:
+        """diag(A)."""
+        out = torch.empty_like(self._weight)
+        block = 256
+        _degrees[(triton.cdiv(out.shape[0], block),)](
+            self._n,
+            self._weight,
+            self.grid.neighbours,
+            out,
+            out.shape[0],
+            self._factors,
+            D=self.grid.neighbours.shape[0],
+            BLOCK=block,
+        )
+        return out
+
+    def multiply(self, d: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A d of (n_vertices, K); d^T A d and the sum of d^2 over pixels, (B, K) in float64."""
+        images, channels = self.grid.shape[0], d.shape[1]
+        padded = triton.next_power_of_2(channels)
+        q = torch.empty_like(d)
+        shape = (2, images, self._programs, padded)
+        parts = torch.empty(shape, dtype=torch.float64, device=d.device)
+        _multiply[(self._programs, images)](
+            d,
+            self._n,
+            self._weight,
+            self.mass,
+            self.grid.neighbours,
+            self.grid.first_vertex,
+            q,
+            parts,
+            self.grid.n_vertices,
+            self._factors,
+            channels,
+            D=self.grid.neighbours.shape[0],
+            KP=padded,
+            BLOCK=max(16, 256 // padded),
+        )
+        bend, moved = parts[..., :channels].sum(2)
+        return q, bend, moved
+
+    def dot(self, a: Tensor, b: Tensor) -> Tensor:
+        """The sums over each image of a b, (n_vertices, K): (B, K) in float64."""
+        images, channels = self.grid.shape[0], a.shape[1]
+        padded = triton.next_power_of_2(channels)
+        parts = torch.empty((images, self._programs, padded), dtype=torch.float64, device=a.device)
+        _dot[(self._programs, images)](
+            a,
+            b,
+            self.grid.first_vertex,
+            parts,
+            channels,
+            KP=padded,
+            BLOCK=max(16, 256 // padded),
+        )
+        return parts[..., :channels].sum(1)
+
+
+@triton.jit
+def _balance(n, m, neighbours, change, new, count, numbers, D: tl.constexpr, BLOCK: tl.constexpr):
+    """One step of log n towards m / (n B-bar n) = 1."""
+    centre, space, range_ = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+    gain, momentum = tl.load(numbers + 3), tl.load(numbers + 4)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < count
+    own = tl.load(n + i, mask=mask, other=1)
+    blurred = own * centre
+    for k in tl.static_range(D):
+        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
+        blurred += (space if k < 4 else range_) * tl.load(n + j, mask=j >= 0, other=0)
+    residual = tl.log(tl.load(m + i, mask=mask, other=1) / (own * blurred))
+    step = gain * residual + momentum * tl.load(change + i, mask=mask, other=0)
+    tl.store(change + i, step.to(own.dtype), mask=mask)
+    tl.store(new + i, (own * tl.exp(step)).to(own.dtype), mask=mask)
+
+
+@triton.jit
+def _degrees(n, weight, neighbours, out, count, factors, D: tl.constexpr, BLOCK: tl.constexpr):
+    space, range_ = tl.load(factors), tl.load(factors + 1)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < count
+    own = tl.load(n + i, mask=mask, other=0)
+    total = tl.load(weight + i, mask=mask, other=0)
+    for k in tl.static_range(D):
+        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
+        other = tl.load(n + j, mask=j >= 0, other=0)
+        total += ((space if k < 4 else range_) * own * other).to(total.dtype)
+    tl.store(out + i, total, mask=mask)
+
+
+@triton.jit
+def _multiply(
+    d,
+    n,
+    weight,
+    mass,
+    neighbours,
+    first_vertex,
+    q,
+    parts,
+    count,
+    factors,
+    channels,
+    D: tl.constexpr,
+    KP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """A d from differences, as core/laplacian.hpp, and this program's part of two sums."""
+    space, range_ = tl.load(factors), tl.load(factors + 1)
+    program, image = tl.program_id(0), tl.program_id(1)
+    programs, images = tl.num_programs(0), tl.num_programs(1)
+    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
+    k = tl.arange(0, KP)
+    bend, moved = tl.zeros((KP,), tl.float64), tl.zeros((KP,), tl.float64)
+    for at in range(begin + program * BLOCK, end, programs * BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        mask = i < end
+        both = mask[:, None] & (k[None, :] < channels)
+        where = i.to(tl.int64)[:, None] * channels + k[None, :]
+        own_n = tl.load(n + i, mask=mask, other=0)
+        own = tl.load(d + where, mask=both, other=0)
+        total = tl.load(weight + i, mask=mask, other=0)[:, None] * own
+        for e in tl.static_range(D):
+            j = tl.load(neighbours + e * count.to(tl.int64) + i, mask=mask, other=-1)
+            there = j >= 0
+            factor = (space if e < 4 else range_) * own_n * tl.load(n + j, mask=there, other=0)
+            other = tl.load(
+                d + j.to(tl.int64)[:, None] * channels + k[None, :],
+                mask=there[:, None] & (k[None, :] < channels),
+                other=0,
+            )
+            total += (factor[:, None] * (own - other)).to(own.dtype)
+        tl.store(q + where, total, mask=both)
+        pixels = tl.load(mass + i, mask=mask, other=0)[:, None]
+        bend += tl.sum((own * total).to(tl.float64), 0)
+        moved += tl.sum((pixels * own * own).to(tl.float64), 0)
+    to = parts + (image * programs + program) * KP + k
+    tl.store(to, bend)
+    tl.store(to + images * programs * KP, moved)
+
+
+@triton.jit
+def _dot(a, b, first_vertex, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
+    program, image = tl.program_id(0), tl.program_id(1)
+    programs = tl.num_programs(0)
+    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
+    k = tl.arange(0, KP)
+    total = tl.zeros((KP,), tl.float64)
+    for at in range(begin + program * BLOCK, end, programs * BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        both = (i < end)[:, None] & (k[None, :] < channels)
+        where = i.to(tl.int64)[:, None] * channels + k[None, :]
+        product = tl.load(a + where, mask=both, other=0) * tl.load(b + where, mask=both, other=0)
+        total += tl.sum(product.to(tl.float64), 0)
+    tl.store(parts + (image * programs + program) * KP + k, total)
