@@ -106,4 +106,5 @@ def _finer(rows: Table, columns: Table) -> list[Table]:
 
 
 def _sums(counts: Table) -> Table:
-    return np.r_[0, np.cumsum(counts)]
+    out: Table = np.concatenate([[0], np.cumsum(counts)])
+    return out
