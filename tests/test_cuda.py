@@ -21,6 +21,7 @@ from bilateral import color
 from bilateral.ops import cpu
 from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import build_grid
+from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.torch import device_operators, operators
 
 DEVICE = "cuda" if COMPILED else "cpu"
@@ -47,7 +48,7 @@ class Both:
             for p in pixels
         ]
         self.starts = self.grid.first_vertex.tolist()
-        vertex = self.grid.vertex.cpu().numpy().reshape(images, -1)
+        vertex = self.grid.vertices.parent.cpu().numpy().reshape(images, -1)
         self.own = []  # the CPU's number of each vertex, image by image
         for image, grid in enumerate(self.cpus):
             there = grid.slice(np.arange(grid.n_vertices, dtype=float)).astype(int).ravel()
@@ -146,11 +147,12 @@ def test_a_few_steps_are_the_cpus(kind):
     flat = np.stack([c, c * target], axis=3).reshape(-1, 2)
     seen = sums.splat(both.grid, torch.from_numpy(flat).to(DEVICE))
     weight, b = seen[:, 0].contiguous(), seen[:, 1:].contiguous()
-    A = diffusion.Matrix(both.grid, n, HALF, weight, 3.0)
+    three = torch.tensor(3.0, dtype=torch.float64, device=DEVICE)
+    A = diffusion.Matrix(both.grid, n, HALF, weight, three)
     H = sums.push_pull(both.grid, seen)
     x = H[:, 1:] / H[:, :1]
     scale = torch.ones(2, 1, dtype=torch.float64, device=DEVICE)
-    pcg.solve(A, pcg.Preconditioner(A, kind), b, x, scale, None, 3, -1.0)
+    pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, 3, -1.0)
     y = sums.slice_(both.grid, x).cpu().numpy().reshape(2, 6, 8)
     for mine, grid, t, w in zip(y, both.cpus, target, c, strict=True):
         solver = bilateral.BilateralSolver(

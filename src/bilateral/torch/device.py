@@ -14,6 +14,7 @@ from torch import Tensor
 from bilateral import color
 from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import Grid, build_grid
+from bilateral.ops.cuda.preconditioner import Preconditioner
 
 _PYRAMID_STEPS = 10
 """For each of the steps that multigrid, which is not there, may take."""
@@ -21,7 +22,7 @@ _OF_RESULT = 25.0
 """As `inverse._OF_RESULT` for the pyramid."""
 _EXACT = 0.1
 _TRUST, _ATTEMPTS = 0.5, 4
-_STIFF = 100.0
+STIFF = 100.0
 
 
 class Options(NamedTuple):
@@ -61,21 +62,28 @@ class Space(NamedTuple):
         return self.n[dtype]
 
 
-def space(reference: Tensor, options: Options) -> Space:
-    """The grids of (B, C, H, W) references."""
+def space(reference: Tensor, options: Options, *, waiting: bool = True) -> Space:
+    """The grids of (B, C, H, W) references; `waiting` as for `build_grid`, and to check them."""
     highest = options.reference_max
     if highest is None:
         integer = not reference.dtype.is_floating_point
         highest = float(torch.iinfo(reference.dtype).max) if integer else 1.0
     if reference.dtype == torch.uint16:
         reference = reference.to(torch.int32)
-    if reference.dtype.is_floating_point and not bool(torch.isfinite(reference).all()):
+    floating = reference.dtype.is_floating_point
+    if waiting and floating and not bool(torch.isfinite(reference).all()):
         raise ValueError("reference: expected finite values, got NaN or infinity.")
     channels = reference.shape[1]
     matrix, offset = color.feature_map(channels, highest)
     xy, luma, chroma = options.sigmas
     grid = build_grid(
-        reference, matrix.tolist(), offset.tolist(), (luma, chroma, chroma)[:channels], highest, xy
+        reference,
+        matrix.tolist(),
+        offset.tolist(),
+        (luma, chroma, chroma)[:channels],
+        highest,
+        xy,
+        waiting=waiting,
     )
     unit = max(options.blur)
     centre, near, range_ = (weight / unit for weight in options.blur)
@@ -94,7 +102,7 @@ class Problem:
         grid = where.grid
         pixels = math.prod(grid.shape[1:])
         stiff = smoothness * pixels / float(total.min())
-        most = _STIFF * math.sqrt(grid.n_vertices / grid.shape[0])
+        most = STIFF * math.sqrt(grid.room / grid.shape[0])
         wide = weight.dtype == torch.float64 or not stiff <= most
         self.weight = weight.to(torch.float64 if wide else torch.float32)
         gaps = not bool((weight > 0).all())
@@ -102,8 +110,9 @@ class Problem:
         if self.active is not None and bool(self.active.all()):
             self.active = None
         n = where.balanced(self.weight.dtype)
-        self.matrix = diffusion.Matrix(grid, n, where.blur, self.weight, smoothness)
-        self.preconditioner = pcg.Preconditioner(self.matrix, options.kind)
+        factor = torch.tensor(smoothness, dtype=torch.float64, device=weight.device)
+        self.matrix = diffusion.Matrix(grid, n, where.blur, self.weight, factor)
+        self.preconditioner = Preconditioner(self.matrix, options.kind)
         self.y = torch.empty(0)
 
     @property
@@ -187,7 +196,7 @@ def solve(
     problem = Problem(where, sums_[:, 0].contiguous(), total, smoothness, options)
     b = sums_[:, 1:].to(problem.weight.dtype).contiguous()
     x = problem.start(b)
-    scale = _scale(values.reshape(images, height * width, -1), c.reshape(images, -1, 1))
+    scale = scale_of(values.reshape(images, height * width, -1), c.reshape(images, -1, 1))
     tolerance = options.tolerance * (_EXACT if options.exact else 1)
     outcome = problem.improve(b, x, scale, tolerance)
     if options.exact and outcome.residuals:
@@ -197,7 +206,7 @@ def solve(
     return sums.slice_(grid, x.to(values.dtype)), problem, outcome
 
 
-def _scale(values: Tensor, weights: Tensor) -> Tensor:
+def scale_of(values: Tensor, weights: Tensor) -> Tensor:
     """The range of the known values of each image and channel, or their size: (B, K)."""
     known = weights > 0
     low = torch.where(known, values, torch.inf).amin(1).double()
@@ -243,6 +252,6 @@ def gradients(
     of_smoothness = h.new_zeros((), dtype=torch.float64)
     if wanted[2]:
         wide = problem.y
-        product = problem.matrix.multiply(wide)[0] - problem.weight[:, None] * wide
+        product = problem.matrix.multiply(wide) - problem.weight[:, None] * wide
         of_smoothness = -(product.double() * x.double()).sum() / problem.smoothness
     return of_target, of_weights, of_smoothness, outcome

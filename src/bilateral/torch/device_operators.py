@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bilateral.ops.cuda import pcg, sums
-from bilateral.torch import device, kept
+from bilateral.torch import device, kept, replay
 from bilateral.torch.device import Options, Problem
 
 Warn = Callable[[pcg.Outcome, Options], None]
@@ -32,6 +32,25 @@ def solve(
     )
     warn(outcome, options)
     return _maps(x, target.shape, count), kept.keep([problem] * count)
+
+
+def infer(
+    warn: Warn,
+    reference: Tensor,
+    target: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    *config: Any,
+) -> Tensor | None:
+    """The solution alone, replayed from a recording; None if there is none that serves."""
+    options, count = Options(*config), matrices(reference, target, confidence)
+    weights = None if confidence is None else _pixels(_expand(confidence, count), count)
+    values, references = _pixels(target, count), _expand(reference, count)
+    found = replay.solve(references, values, weights, float(smoothness), options)
+    if found is None:
+        return None
+    warn(found[1], options)
+    return _maps(found[0], target.shape, count)
 
 
 def gradients(

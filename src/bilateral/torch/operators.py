@@ -45,20 +45,30 @@ def _on_device(name: str) -> Callable[..., Any]:
     """The same operator for CUDA tensors."""
 
     def run(*args: Any) -> Any:
-        try:
-            from bilateral.torch import device_operators  # Triton is loaded where it is used
-        except ModuleNotFoundError as error:
-            if error.name != "triton":
-                raise
-            raise ModuleNotFoundError(
-                "bilateral.torch needs Triton for CUDA tensors, which is not installed. "
-                "Install it with: pip install triton",
-                name="triton",
-            ) from error
-
-        return getattr(device_operators, name)(_warn_of, *args)
+        return getattr(_device(), name)(_warn_of, *args)
 
     return run
+
+
+def infer(*args: Any) -> Tensor | None:
+    """`solve` without a handle for CUDA tensors, if it can be had faster."""
+    found: Tensor | None = _device().infer(_warn_of, *args)
+    return found
+
+
+def _device() -> Any:
+    """The operators for CUDA tensors. Triton is loaded where it is used."""
+    try:
+        from bilateral.torch import device_operators
+    except ModuleNotFoundError as error:
+        if error.name != "triton":
+            raise
+        raise ModuleNotFoundError(
+            "bilateral.torch needs Triton for CUDA tensors, which is not installed. "
+            "Install it with: pip install triton",
+            name="triton",
+        ) from error
+    return device_operators
 
 
 def _operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.sums import mass
 
@@ -34,8 +35,8 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
         rho = half / middle if step <= 1 else 1 / (2 * middle / half - last)
         gain = 1 / middle if step <= 1 else 2 * rho / half
         momentum = 0.0 if step <= 1 else rho * last
-        table.append([centre, space, range_, 0.5 if step == 0 else gain, momentum])
-    numbers = torch.tensor(table, dtype=dtype, device=n.device)
+        table.append((centre, space, range_, 0.5 if step == 0 else gain, momentum))
+    numbers = constant(tuple(table), dtype, n.device)
     for step in range(_STEPS[dtype]):
         _balance[(triton.cdiv(n.shape[0], block),)](
             n,
@@ -55,20 +56,20 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
 
 
 class Matrix:
-    """A = smoothness (D_m - D_n B-bar D_n) + diag(weight)."""
+    """A = smoothness (D_m - D_n B-bar D_n) + diag(weight); smoothness is () in float64."""
 
     def __init__(
-        self, grid: Grid, n: Tensor, blur: Blur, weight: Tensor, smoothness: float
+        self, grid: Grid, n: Tensor, blur: Blur, weight: Tensor, smoothness: Tensor
     ) -> None:
         self.grid = grid
         self._n = n
         self._weight = weight
         # Tensors, since a kernel takes Python's numbers in single precision.
-        factors = [smoothness * blur[1], smoothness * blur[2]]
-        self._factors = torch.tensor(factors, dtype=weight.dtype, device=weight.device)
+        weights = constant(tuple(blur[1:]), torch.float64, weight.device)
+        self._factors = (smoothness * weights).to(weight.dtype)
         self.mass = mass(grid).to(weight.dtype)
         images = grid.shape[0]
-        self._programs = max(1, min(512 // images, triton.cdiv(grid.n_vertices, 256)))
+        self.programs = max(1, min(512 // images, triton.cdiv(grid.room, 256)))
 
     @property
     def diagonal(self) -> Tensor:
@@ -87,14 +88,24 @@ class Matrix:
         )
         return out
 
-    def multiply(self, d: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """A d of (n_vertices, K); d^T A d and the sum of d^2 over pixels, (B, K) in float64."""
+    def parts(self, d: Tensor) -> Tensor:
+        """Memory for the parts of two sums, for vectors like d."""
+        shape = (2, self.grid.shape[0], self.programs, triton.next_power_of_2(d.shape[1]))
+        return torch.empty(shape, dtype=torch.float64, device=d.device)
+
+    def multiply(self, d: Tensor) -> Tensor:
+        """A d of (n_vertices, K)."""
+        q = torch.empty_like(d)
+        self.multiply_into(q, self.parts(d), d)
+        return q
+
+    def multiply_into(
+        self, q: Tensor, parts: Tensor, d: Tensor, done: Tensor | None = None
+    ) -> None:
+        """q = A d, with the parts of d^T q and of the sum of d^2 over pixels, unless `done`."""
         images, channels = self.grid.shape[0], d.shape[1]
         padded = triton.next_power_of_2(channels)
-        q = torch.empty_like(d)
-        shape = (2, images, self._programs, padded)
-        parts = torch.empty(shape, dtype=torch.float64, device=d.device)
-        _multiply[(self._programs, images)](
+        _multiply[(self.programs, images)](
             d,
             self._n,
             self._weight,
@@ -103,22 +114,21 @@ class Matrix:
             self.grid.first_vertex,
             q,
             parts,
-            self.grid.n_vertices,
+            done,
+            self.grid.room,
             self._factors,
             channels,
             D=self.grid.neighbours.shape[0],
             KP=padded,
             BLOCK=max(16, 256 // padded),
         )
-        bend, moved = parts[..., :channels].sum(2)
-        return q, bend, moved
 
     def dot(self, a: Tensor, b: Tensor) -> Tensor:
         """The sums over each image of a b, (n_vertices, K): (B, K) in float64."""
         images, channels = self.grid.shape[0], a.shape[1]
         padded = triton.next_power_of_2(channels)
-        parts = torch.empty((images, self._programs, padded), dtype=torch.float64, device=a.device)
-        _dot[(self._programs, images)](
+        parts = torch.empty((images, self.programs, padded), dtype=torch.float64, device=a.device)
+        _dot[(self.programs, images)](
             a,
             b,
             self.grid.first_vertex,
@@ -172,6 +182,7 @@ def _multiply(
     first_vertex,
     q,
     parts,
+    done,
     count,
     factors,
     channels,
@@ -184,6 +195,8 @@ def _multiply(
     program, image = tl.program_id(0), tl.program_id(1)
     programs, images = tl.num_programs(0), tl.num_programs(1)
     begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
+    if done is not None:
+        end = tl.where(tl.load(done + image) != 0, begin, end)
     k = tl.arange(0, KP)
     bend, moved = tl.zeros((KP,), tl.float64), tl.zeros((KP,), tl.float64)
     for at in range(begin + program * BLOCK, end, programs * BLOCK):

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.grouping import Groups, group
 from bilateral.ops.cuda.layout import Layout, layout
 from bilateral.ops.cuda.neighbours import find_neighbours
@@ -18,6 +19,7 @@ _FIELD: tl.constexpr = tl.constexpr(21)
 _MIDDLE = 2**20
 """Cell 0 in a field: so many times it can be halved."""
 _HALF = sum((2**20 - 1) << (21 * k) for k in range(3))
+_LEAST_ROOM = 1024
 _EDGE_GUARD = 1e-9  # as in core/reference.hpp
 
 
@@ -26,12 +28,8 @@ class Grid(NamedTuple):
 
     shape: tuple[int, int, int]
     """Images, height and width."""
-    pixels: Groups
-    """Of which vertices are made; their items are pixels in the order of `slots`."""
-    slots: Tensor
-    """The pixel, counted through the batch in its own order, of each item."""
-    vertex: Tensor
-    """The vertex of each pixel."""
+    vertices: Groups
+    """Of pixels, which are counted through the batch."""
     neighbours: Tensor
     """(2 d, vertices): next and previous along x, y, then the features; -1 for none."""
     features: int
@@ -41,9 +39,17 @@ class Grid(NamedTuple):
     """The pyramid, finest first; the items of the first one are the vertices."""
 
     @property
-    def n_vertices(self) -> int:
-        """Of all images."""
-        return self.pixels.count
+    def room(self) -> int:
+        """For how many vertices there is; those that are, are `vertices.total`."""
+        return self.vertices.room
+
+    @property
+    def overflow(self) -> Tensor:
+        """Whether there was too little room anywhere."""
+        groups = self.vertices, *self.levels
+        totals = torch.cat([g.total for g in groups])
+        rooms = constant(tuple(g.room for g in groups), torch.int32, totals.device)
+        return (totals > rooms).any()
 
 
 def build_grid(
@@ -53,18 +59,20 @@ def build_grid(
     sigmas: Sequence[float],
     highest: float,
     sigma_xy: float,
+    *,
+    waiting: bool = True,
 ) -> Grid:
     """Vertices, edges and pyramid of (B, C, H, W) pixels with the features ``matrix @ p + offset``.
 
-    Pixels are from 0 to `highest` as a rule.
+    Pixels are from 0 to `highest` as a rule. If the host does not wait for the device to tell how
+    many vertices there are, at each level, there is room for as many as photographs have.
     """
     images, channels, height, width = pixels.shape
     tiles = layout(height, width, float(sigma_xy), pixels.device)
     keys, slots = _pixel_keys(pixels, tiles, matrix, offset, sigmas)
     counted = tiles.first_pixel[:-1]
-    vertices = group(keys, _batch(counted, height * width, images))
-    vertex = torch.empty_like(slots)
-    vertex[slots.long()] = vertices.parent
+    room = None if waiting else max(images * _LEAST_ROOM, images * height * width // 2)
+    vertices = group(keys, _batch(counted, height * width, images), room, slots)
     units = [1 << (21 * k) for k in range(channels)]
     right = _batch_tiles(tiles.right, tiles.tiles, images)
     below = _batch_tiles(tiles.below, tiles.tiles, images)
@@ -74,27 +82,29 @@ def build_grid(
         abs(sum(map(abs, row)) * highest + abs(at)) / sigma
         for row, at, sigma in zip(matrix, offset, sigmas, strict=True)
     )
-    levels = _pyramid(vertices, tiles, images, math.ceil(math.log2(cells + 1)) + 1)
-    return Grid(
-        (images, height, width), vertices, slots, vertex, neighbours, channels, first_vertex, levels
-    )
+    levels = _pyramid(vertices, tiles, images, math.ceil(math.log2(cells + 1)) + 1, room)
+    return Grid((images, height, width), vertices, neighbours, channels, first_vertex, levels)
 
 
-def _pyramid(vertices: Groups, tiles: Layout, images: int, depth: int) -> tuple[Groups, ...]:
+def _pyramid(
+    vertices: Groups, tiles: Layout, images: int, depth: int, room: int | None
+) -> tuple[Groups, ...]:
     """Halve all coordinates until there is one vertex per image, or all cells are one."""
     levels: list[Groups] = []
     below, count = vertices, tiles.tiles
     for k in range(max(depth, len(tiles.finer))):
-        if below.count <= images:
+        if room is None and below.room <= images:
             break
+        if room is not None:
+            room = max(images * _LEAST_ROOM, room // 4)
         keys = (below.keys >> 1) & _HALF
         if k < len(tiles.finer):
             finer = tiles.finer[k]
         else:
-            finer = torch.tensor([0, 1], dtype=torch.int32, device=keys.device)
+            finer = constant((0, 1), torch.int32, keys.device)
         starts = _batch(finer[:-1], count, images)
         first_item = below.first[starts.long()]
-        below = group(keys, first_item)
+        below = group(keys, first_item, room)
         levels.append(below)
         count = finer.shape[0] - 1
     return tuple(levels)
@@ -129,11 +139,8 @@ def _pixel_keys(
     slots = torch.empty(count, dtype=torch.int32, device=pixels.device)
     rows = [[value / sigma for value in row] for row, sigma in zip(matrix, sigmas, strict=True)]
     shift = [at / sigma + _EDGE_GUARD + _MIDDLE for at, sigma in zip(offset, sigmas, strict=True)]
-    affine = torch.tensor(
-        [[*row, at] for row, at in zip(rows, shift, strict=True)],
-        dtype=torch.float64,
-        device=pixels.device,
-    )
+    table = tuple((*row, at) for row, at in zip(rows, shift, strict=True))
+    affine = constant(table, torch.float64, pixels.device)
     block = 1024
     _find_keys[(triton.cdiv(count, block),)](
         pixels.contiguous(),

@@ -15,20 +15,15 @@ def find_neighbours(vertices: Groups, right: Tensor, below: Tensor, units: Seque
 
     `right` and `below` are the tiles beside each, `units` what one cell is in a key.
     """
-    count = vertices.count
-    out = torch.full((2 * (2 + len(units)), count), -1, dtype=torch.int32, device=right.device)
-    tile = torch.repeat_interleave(
-        torch.arange(right.shape[0], dtype=torch.int32, device=right.device),
-        vertices.first.diff(),
-        output_size=count,
-    )
+    room = vertices.room
+    out = torch.full((2 * (2 + len(units)), room), -1, dtype=torch.int32, device=right.device)
     block = 256
-    grid = (triton.cdiv(count, block),)
-    arguments = vertices.keys, vertices.first, tile, out
-    _beside[grid](*arguments, right, 0, count, BLOCK=block)
-    _beside[grid](*arguments, below, 1, count, BLOCK=block)
+    grid = (triton.cdiv(room, block),)
+    arguments = vertices.keys, vertices.first, vertices.tile, vertices.total, out
+    _beside[grid](*arguments, right, 0, room, BLOCK=block)
+    _beside[grid](*arguments, below, 1, room, BLOCK=block)
     for k, unit in enumerate(units):
-        _inside[grid](*arguments, unit, 2 + k, count, BLOCK=block)
+        _inside[grid](*arguments, unit, 2 + k, room, BLOCK=block)
     return out
 
 
@@ -45,30 +40,30 @@ def _search(keys, begin, end, key, on):
 
 
 @triton.jit
-def _join(out, axis, count, v, found):
+def _join(out, axis, room, v, found):
     there = found >= 0
-    tl.store(out + (2 * axis) * count.to(tl.int64) + v, found, mask=there)
-    tl.store(out + (2 * axis + 1) * count.to(tl.int64) + found, v, mask=there)
+    tl.store(out + (2 * axis) * room.to(tl.int64) + v, found, mask=there)
+    tl.store(out + (2 * axis + 1) * room.to(tl.int64) + found, v, mask=there)
 
 
 @triton.jit
-def _beside(keys, first, tile, out, other, axis, count, BLOCK: tl.constexpr):
+def _beside(keys, first, tile, total, out, other, axis, room, BLOCK: tl.constexpr):
     v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = v < count
+    mask = v < tl.minimum(tl.load(total), room)
     beside = tl.load(other + tl.load(tile + v, mask=mask, other=0), mask=mask, other=-1)
     on = beside >= 0
     begin = tl.load(first + beside, mask=on, other=0)
     end = tl.load(first + beside + 1, mask=on, other=0)
     key = tl.load(keys + v, mask=mask, other=0)
-    _join(out, axis, count, v, _search(keys, begin, end, key, on))
+    _join(out, axis, room, v, _search(keys, begin, end, key, on))
 
 
 @triton.jit
-def _inside(keys, first, tile, out, unit, axis, count, BLOCK: tl.constexpr):
+def _inside(keys, first, tile, total, out, unit, axis, room, BLOCK: tl.constexpr):
     v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = v < count
+    mask = v < tl.minimum(tl.load(total), room)
     own = tl.load(tile + v, mask=mask, other=0)
     begin = tl.load(first + own, mask=mask, other=0)
     end = tl.load(first + own + 1, mask=mask, other=0)
     key = tl.load(keys + v, mask=mask, other=0) + unit
-    _join(out, axis, count, v, _search(keys, begin, end, key, mask))
+    _join(out, axis, room, v, _search(keys, begin, end, key, mask))

@@ -1,4 +1,8 @@
-"""Preconditioned conjugate gradients on a batch, with the paper's preconditioners."""
+"""Preconditioned conjugate gradients on a batch, with the paper's preconditioners.
+
+Everything of a step happens on the device, its scalars included, and the steps of an image end
+where its channels have converged. So the host may launch steps ahead.
+"""
 
 import math
 from typing import NamedTuple
@@ -9,11 +13,13 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda import sums
+from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.diffusion import Matrix
+from bilateral.ops.cuda.preconditioner import Preconditioner
 
 _BETWEEN_LOOKS = 8
 """Steps between looks at the error, for each of which the host waits for the device."""
-_LEAST_STEPS = 2
+_WINDOW = 256  # as in core/estimate.hpp
 
 
 class Outcome(NamedTuple):
@@ -24,35 +30,132 @@ class Outcome(NamedTuple):
     converged: bool
 
 
-class Preconditioner:
-    """M^-1 r = P^T ((z_weight P(1) P(r)) / P(diag A)), or r / diag A."""
+class Iteration:
+    """The vectors and scalars of one solve, (n_vertices, K)."""
 
-    def __init__(self, matrix: Matrix, kind: str) -> None:
-        self._grid = matrix.grid
-        diagonal = matrix.diagonal
-        self._levels = matrix.grid.levels if kind == "pyramid" else ()
-        self.inverse = torch.where(diagonal > 0, 1 / diagonal, 0)
-        self._scales = []
-        size, below = torch.ones_like(diagonal)[:, None], diagonal[:, None]
-        for k, level in enumerate(self._levels):
-            size, below = sums.lift(level, size), sums.lift(level, below)
-            weight = 2.0 ** -(5 + k + 1)
-            self._scales.append(torch.where(below > 0, weight * size / below, 0))
+    def __init__(
+        self,
+        matrix: Matrix,
+        preconditioner: Preconditioner,
+        b: Tensor,
+        x: Tensor,
+        scale: Tensor,
+        active: Tensor | None,
+        most_steps: int,
+        tolerance: float,
+    ) -> None:
+        images, channels = scale.shape
+        self._A, self._M = matrix, preconditioner
+        self._x, self._active = x, active
+        self._padded = triton.next_power_of_2(channels)
+        self._parts = matrix.parts(x)
+        device = x.device
+        wide = {"dtype": torch.float64, "device": device}
+        self._scale = torch.ones(images, self._padded, **wide)  # type: ignore[call-overload]
+        self._scale[:, :channels] = scale
+        limit = max(tolerance, 0.05 * torch.finfo(x.dtype).eps)
+        pixels = float(math.prod(matrix.grid.shape[1:]))
+        self._numbers = constant((limit, pixels), torch.float64, device)
+        self._norm, self._alpha, self._beta = torch.zeros(  # type: ignore[call-overload]
+            3, images, self._padded, **wide
+        )
+        self._lengths = torch.zeros(  # type: ignore[call-overload]
+            most_steps, images, self._padded, **wide
+        )
+        self._errors = torch.zeros(most_steps, images, **wide)  # type: ignore[call-overload]
+        self._finished = torch.zeros(images, self._padded, dtype=torch.int32, device=device)
+        self._finished[:, channels:] = 1
+        self.done = torch.zeros(images, dtype=torch.int32, device=device)
+        self._step = torch.zeros(1, dtype=torch.int32, device=device)
+        self._fixed = tolerance < 0
+        self._q = torch.empty_like(x)
+        matrix.multiply_into(self._q, self._parts, x)
+        self._r = b - self._q
+        if active is not None:
+            self._r *= active[:, None]
+        self._z, self._d = torch.empty_like(x), torch.zeros_like(x)
+        self._direct()
 
-    def apply(self, r: Tensor) -> Tensor:
-        """M^-1 r of (n_vertices, K)."""
-        up = r
-        lifted = []
-        for level in self._levels:
-            up = sums.lift(level, up)
-            lifted.append(up)
-        z = self.inverse[:, None] * r
-        if not lifted:
-            return z
-        above = self._scales[-1] * lifted[-1]
-        for k in range(len(lifted) - 2, -1, -1):
-            above = self._scales[k] * lifted[k] + above.index_select(0, self._levels[k + 1].parent)
-        return z + above.index_select(0, self._levels[0].parent)
+    def step(self) -> None:
+        """x += alpha d; r -= alpha q; d = M^-1 r + beta d."""
+        self._A.multiply_into(self._q, self._parts, self._d, self.done)
+        images, channels = self._scale.shape[0], self._x.shape[1]
+        programs = self._A.programs
+        _advance[(images,)](
+            self._parts,
+            self._norm,
+            self._scale,
+            self._numbers,
+            self._lengths,
+            self._errors,
+            self._finished,
+            self.done,
+            self._alpha,
+            self._step,
+            programs,
+            FIXED=self._fixed,
+            KP=self._padded,
+            PP=triton.next_power_of_2(programs),
+            WINDOW=_WINDOW,
+        )
+        _descend[(programs, images)](
+            self._alpha,
+            self._d,
+            self._q,
+            self._x,
+            self._r,
+            self._A.grid.first_vertex,
+            channels,
+            KP=self._padded,
+            BLOCK=max(16, 256 // self._padded),
+        )
+        self._direct()
+        self._step += 1
+
+    def _direct(self) -> None:
+        """d = M^-1 r + beta d, with beta from r^T M^-1 r."""
+        images, channels = self._scale.shape[0], self._x.shape[1]
+        programs = self._A.programs
+        size = {"KP": self._padded, "BLOCK": max(16, 256 // self._padded)}
+        above, parent = self._M.lift(self._r, self.done)
+        _precondition[(programs, images)](
+            self._r,
+            self._M.inverse,
+            above,
+            parent,
+            self._active,
+            self._z,
+            self._parts,
+            self.done,
+            self._A.grid.first_vertex,
+            channels,
+            **size,
+        )
+        _follow[(images,)](
+            self._parts,
+            self._norm,
+            self._beta,
+            self.done,
+            programs,
+            KP=self._padded,
+            PP=triton.next_power_of_2(programs),
+        )
+        _turn[(programs, images)](
+            self._beta,
+            self._z,
+            self._d,
+            self.done,
+            self._A.grid.first_vertex,
+            channels,
+            **size,
+        )
+
+    def errors(self, steps: int) -> list[float]:
+        """The error estimates after so many steps; the host waits for the device."""
+        errors: list[float] = self._errors[:steps].amax(1).tolist()
+        while len(errors) > 1 and errors[-1] == 0:  # all had ended before
+            errors.pop()
+        return errors
 
 
 def solve(
@@ -70,120 +173,89 @@ def solve(
     `scale` is (B, K). Only `active` vertices move; None: all. A negative tolerance: always as many
     steps as allowed.
     """
-    pixels = math.prod(matrix.grid.shape[1:])
-    least = 0.05 * torch.finfo(x.dtype).eps
-    limit = max(tolerance, least)
-    r = b - matrix.multiply(x)[0]
-    if active is not None:
-        r *= active[:, None]
-    z = preconditioner.apply(r)
-    if active is not None:
-        z *= active[:, None]
-    norm = matrix.dot(r, z)
-    d = z.clone()
-    estimates = [[_ErrorEstimate() for _ in range(scale.shape[1])] for _ in range(scale.shape[0])]
-    finished = torch.zeros_like(norm, dtype=torch.bool)
-    residuals: list[float] = []
-    lengths: list[Tensor] = []
-    converged = False
+    if most_steps == 0:
+        return Outcome([], converged=False)
+    run = Iteration(matrix, preconditioner, b, x, scale, active, most_steps, tolerance)
     for step in range(1, most_steps + 1):
-        q, bend, moved = matrix.multiply(d)
-        alpha = torch.where((bend > 0) & ~finished, norm / bend, 0)
-        lengths.append(alpha * torch.sqrt(moved / pixels) / scale)
-        _descend(matrix, alpha, d, q, x, r)
-        last = step == most_steps
-        if step >= _LEAST_STEPS and (last or step % _BETWEEN_LOOKS == 0):
-            converged = _look(lengths, estimates, residuals, finished, limit)
-            lengths.clear()
-            if converged and tolerance >= 0:
-                break
-        if last:
+        run.step()
+        if step % _BETWEEN_LOOKS == 0 and tolerance >= 0 and bool((run.done != 0).all()):
             break
-        z = preconditioner.apply(r)
-        if active is not None:
-            z *= active[:, None]
-        following = matrix.dot(r, z)
-        beta = torch.where(norm > 0, following / norm, 0)
-        norm = following
-        _turn(matrix, beta, z, d)
-    return Outcome(residuals, converged)
-
-
-def _look(
-    lengths: list[Tensor],
-    estimates: list[list["_ErrorEstimate"]],
-    residuals: list[float],
-    finished: Tensor,
-    limit: float,
-) -> bool:
-    """Estimate the errors after the last steps; what is within the limit is finished."""
-    done = finished.tolist()
-    for rows in torch.stack(lengths).tolist():
-        worst = 0.0
-        for image, row in enumerate(rows):
-            for channel, length in enumerate(row):
-                if done[image][channel]:
-                    continue
-                estimate = estimates[image][channel]
-                estimate.add(length)
-                worst = max(worst, estimate.value())
-        residuals.append(worst)
-    for image, row in enumerate(done):
-        for channel, was in enumerate(row):
-            row[channel] = was or estimates[image][channel].value() <= limit
-    finished.copy_(torch.tensor(done))
-    return all(all(row) for row in done)
-
-
-class _ErrorEstimate:
-    """How far the solution is, judged by the steps alone: core/estimate.hpp, not steady."""
-
-    def __init__(self) -> None:
-        self._steps: list[float] = []
-
-    def add(self, step: float) -> None:
-        self._steps.append(step)
-
-    def value(self) -> float:
-        steps = self._steps
-        n = len(steps)
-        last = max(steps[-3:])
-        if n < 2:
-            return 1.5 * last
-        window = min(max(n // 3, 1), 256)
-        now = sum(s * s for s in steps[n - window :])
-        before = sum(s * s for s in steps[n - 2 * window : n - window])
-        rho = (now / before) ** (0.5 / window) if before > 0 else 0.0
-        rho = min(rho, 1 - 0.25 / n)
-        return last * max(1.5, rho / (1 - rho))
-
-
-def _descend(matrix: Matrix, alpha: Tensor, d: Tensor, q: Tensor, x: Tensor, r: Tensor) -> None:
-    """X += alpha d, r -= alpha q."""
-    _step[_blocks(matrix, d)](alpha, d, q, x, r, matrix.grid.first_vertex, d.shape[1], **_sizes(d))
-
-
-def _turn(matrix: Matrix, beta: Tensor, z: Tensor, d: Tensor) -> None:
-    """D = z + beta d."""
-    _direct[_blocks(matrix, d)](beta, z, d, matrix.grid.first_vertex, d.shape[1], **_sizes(d))
-
-
-def _blocks(matrix: Matrix, d: Tensor) -> tuple[int, int]:
-    images = matrix.grid.shape[0]
-    return max(1, min(512 // images, triton.cdiv(d.shape[0], 256))), images
-
-
-def _sizes(d: Tensor) -> dict[str, int]:
-    padded = triton.next_power_of_2(d.shape[1])
-    return {"KP": padded, "BLOCK": max(16, 256 // padded)}
+    return Outcome(run.errors(step), bool((run.done != 0).all()))
 
 
 @triton.jit
-def _step(alpha, d, q, x, r, first_vertex, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
+def _sum_parts(parts, image, programs, k, KP: tl.constexpr, PP: tl.constexpr):
+    p = tl.arange(0, PP)
+    at = (image * programs + p[:, None]) * KP + k[None, :]
+    return tl.sum(tl.load(parts + at, mask=(p < programs)[:, None], other=0), 0)
+
+
+@triton.jit
+def _advance(
+    parts,
+    norm,
+    scale,
+    numbers,
+    lengths,
+    errors,
+    finished,
+    done,
+    alpha,
+    step,
+    programs,
+    FIXED: tl.constexpr,
+    KP: tl.constexpr,
+    PP: tl.constexpr,
+    WINDOW: tl.constexpr,
+):
+    """The length of a step, and by all lengths so far how far the solution is, per channel.
+
+    The estimate is that of core/estimate.hpp, not steady.
+    """
+    image, images = tl.program_id(0), tl.num_programs(0)
+    k = tl.arange(0, KP)
+    own = image * KP + k
+    bend = _sum_parts(parts, image, programs, k, KP, PP)
+    moved = _sum_parts(parts + images * programs * KP, image, programs, k, KP, PP)
+    limit, pixels = tl.load(numbers), tl.load(numbers + 1)
+    was = tl.load(finished + own)
+    go = (was == 0) & (bend > 0) & (tl.load(done + image) == 0)
+    a = tl.where(go, tl.load(norm + own) / tl.where(go, bend, 1.0), 0.0)
+    tl.store(alpha + own, a)
+    s = tl.load(step)
+    length = tl.where(go, a * tl.sqrt(moved / pixels) / tl.load(scale + own), 0.0)
+    tl.store(lengths + s * images * KP + own, length)
+    last, now, before = length, length * length, tl.zeros((KP,), tl.float64)
+    for j in range(1, 3):
+        at = s - j + k * 0
+        last = tl.maximum(last, tl.load(lengths + at * images * KP + own, mask=at >= 0, other=0.0))
+    window = tl.minimum(tl.maximum((s + 1) // 3, 1), WINDOW)
+    for j in range(1, window):
+        value = tl.load(lengths + (s - j) * images * KP + own)
+        now += value * value
+    for j in range(0, window):
+        at = s - window - j + k * 0
+        value = tl.load(lengths + at * images * KP + own, mask=at >= 0, other=0.0)
+        before += value * value
+    some = (before > 0) & (now > 0)
+    ratio = tl.where(some, now / tl.where(some, before, 1.0), 1.0)
+    rho = tl.where(some, tl.exp(tl.log(ratio) * (0.5 / window.to(tl.float64))), 0.0)
+    rho = tl.minimum(rho, 1 - 0.25 / (s + 1).to(tl.float64))
+    left = tl.where(s == 0, 1.5 * last, last * tl.maximum(rho / (1 - rho), 1.5))
+    tl.store(errors + s * images + image, tl.max(tl.where(was != 0, 0.0, left), 0))
+    if not FIXED:
+        now_done = (was != 0) | ((s >= 1) & (left <= limit))
+        tl.store(finished + own, now_done.to(tl.int32))
+        tl.store(done + image, tl.min(now_done.to(tl.int32), 0))
+
+
+@triton.jit
+def _descend(alpha, d, q, x, r, first_vertex, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     program, image = tl.program_id(0), tl.program_id(1)
     begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
     k = tl.arange(0, KP)
-    a = tl.load(alpha + image * channels + k, mask=k < channels, other=0)
+    a = tl.load(alpha + image * KP + k)
+    end = tl.where(tl.max(a, 0) > 0, end, begin)
     a = a.to(x.dtype.element_ty)[None, :]
     for at in range(begin + program * BLOCK, end, tl.num_programs(0) * BLOCK):
         i = at + tl.arange(0, BLOCK)
@@ -196,12 +268,64 @@ def _step(alpha, d, q, x, r, first_vertex, channels, KP: tl.constexpr, BLOCK: tl
 
 
 @triton.jit
-def _direct(beta, z, d, first_vertex, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
+def _precondition(
+    r,
+    inverse,
+    above,
+    parent,
+    active,
+    z,
+    parts,
+    done,
+    first_vertex,
+    channels,
+    KP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """z = r / diag A + what the pyramid adds, and this program's part of r^T z."""
+    program, image = tl.program_id(0), tl.program_id(1)
+    programs = tl.num_programs(0)
+    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
+    end = tl.where(tl.load(done + image) != 0, begin, end)
+    k = tl.arange(0, KP)
+    total = tl.zeros((KP,), tl.float64)
+    for at in range(begin + program * BLOCK, end, programs * BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        mask = i < end
+        both = mask[:, None] & (k[None, :] < channels)
+        to = i.to(tl.int64)[:, None] * channels + k[None, :]
+        left = tl.load(r + to, mask=both, other=0)
+        made = tl.load(inverse + i, mask=mask, other=0)[:, None] * left
+        if above is not None:
+            up = tl.load(parent + i, mask=mask, other=0).to(tl.int64)
+            made += tl.load(above + up[:, None] * channels + k[None, :], mask=both, other=0)
+        if active is not None:
+            on = tl.load(active + i, mask=mask, other=0) != 0
+            made = tl.where(on[:, None], made, 0.0)
+        tl.store(z + to, made, mask=both)
+        total += tl.sum((left * made).to(tl.float64), 0)
+    tl.store(parts + (image * programs + program) * KP + k, total)
+
+
+@triton.jit
+def _follow(parts, norm, beta, done, programs, KP: tl.constexpr, PP: tl.constexpr):
+    image = tl.program_id(0)
+    k = tl.arange(0, KP)
+    own = image * KP + k
+    following = _sum_parts(parts, image, programs, k, KP, PP)
+    before = tl.load(norm + own)
+    some = before > 0
+    tl.store(beta + own, tl.where(some, following / tl.where(some, before, 1.0), 0.0))
+    tl.store(norm + own, following)
+
+
+@triton.jit
+def _turn(beta, z, d, done, first_vertex, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     program, image = tl.program_id(0), tl.program_id(1)
     begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
+    end = tl.where(tl.load(done + image) != 0, begin, end)
     k = tl.arange(0, KP)
-    b = tl.load(beta + image * channels + k, mask=k < channels, other=0)
-    b = b.to(d.dtype.element_ty)[None, :]
+    b = tl.load(beta + image * KP + k).to(d.dtype.element_ty)[None, :]
     for at in range(begin + program * BLOCK, end, tl.num_programs(0) * BLOCK):
         i = at + tl.arange(0, BLOCK)
         both = (i < end)[:, None] & (k[None, :] < channels)

@@ -13,31 +13,35 @@ from bilateral.ops.cuda.grouping import Groups
 
 def splat(grid: Grid, pixels: Tensor) -> Tensor:
     """S pixels: (B H W, K) to (n_vertices, K)."""
-    return lift(grid.pixels, pixels, grid.slots)
+    return lift(grid.vertices, pixels)
 
 
 def slice_(grid: Grid, vertices: Tensor) -> Tensor:
     """S^T vertices: (n_vertices, K) to (B H W, K)."""
-    return vertices.index_select(0, grid.vertex)
+    return vertices.index_select(0, grid.vertices.parent)
 
 
 def mass(grid: Grid) -> Tensor:
     """The number of pixels of each vertex."""
-    return grid.pixels.first_member.diff()
+    return grid.vertices.first_member.diff()
 
 
-def lift(groups: Groups, values: Tensor, slots: Tensor | None = None) -> Tensor:
-    """The sum over the items of each group, of (N, K) values in the order of items or `slots`."""
+def lift(groups: Groups, values: Tensor, out: Tensor | None = None) -> Tensor:
+    """The sum over the items of each group, of (N, K) values; 0 after the last group.
+
+    In `out` if it is given, of which nothing changes after the last group.
+    """
     channels = values.shape[1]
-    out = torch.empty((groups.count, channels), dtype=values.dtype, device=values.device)
+    if out is None:
+        out = torch.zeros((groups.room, channels), dtype=values.dtype, device=values.device)
     block = max(16, 256 // triton.next_power_of_2(channels))
-    _sum_members[(triton.cdiv(groups.count, block),)](
+    _sum_members[(triton.cdiv(groups.room, block),)](
         values,
         groups.members,
-        slots,
         groups.first_member,
         out,
-        groups.count,
+        groups.total,
+        groups.room,
         channels,
         KP=triton.next_power_of_2(channels),
         BLOCK=block,
@@ -61,20 +65,18 @@ def push_pull(grid: Grid, values: Tensor) -> Tensor:
 
 @triton.jit
 def _sum_members(
-    values, members, slots, first_member, out, n, channels, KP: tl.constexpr, BLOCK: tl.constexpr
+    values, members, first_member, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
     g = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = g < n
+    inside = g < tl.minimum(tl.load(total), room)
     begin = tl.load(first_member + g, mask=inside, other=0)
     end = tl.load(first_member + g + 1, mask=inside, other=0)
     k = tl.arange(0, KP)
-    total = tl.zeros((BLOCK, KP), out.dtype.element_ty)
+    sums = tl.zeros((BLOCK, KP), out.dtype.element_ty)
     for i in range(0, tl.max(end - begin, 0)):
         on = begin + i < end
         item = tl.load(members + begin + i, mask=on, other=0)
-        if slots is not None:
-            item = tl.load(slots + item, mask=on, other=0)
         at = item.to(tl.int64)[:, None] * channels + k[None, :]
-        total += tl.load(values + at, mask=on[:, None] & (k[None, :] < channels), other=0)
+        sums += tl.load(values + at, mask=on[:, None] & (k[None, :] < channels), other=0)
     at = g.to(tl.int64)[:, None] * channels + k[None, :]
-    tl.store(out + at, total, mask=inside[:, None] & (k[None, :] < channels))
+    tl.store(out + at, sums, mask=inside[:, None] & (k[None, :] < channels))
