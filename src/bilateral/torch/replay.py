@@ -33,6 +33,8 @@ def solve(
     reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float, options: Options
 ) -> tuple[Tensor, pcg.Outcome] | None:
     """As `device.solve`, for (B, C, H, W) references; None if it must be done otherwise."""
+    if options.steps == 0:
+        return None
     shapes = tuple(reference.shape), tuple(values.shape), weights is not None
     key = *shapes, reference.dtype, values.dtype, values.device, tuple(map(_plain, options))
     with _lock:
@@ -62,7 +64,11 @@ class Recording:
         self._reference, self._values = reference.clone(), values.clone()
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
-        self._steps = min(_CHUNK, options.steps)
+        # As many as make up the most allowed.
+        self._steps = max(n for n in range(1, _CHUNK + 1) if options.steps % n == 0)
+        # Both graphs write these.
+        self._out = torch.empty_like(values)
+        self._report = torch.empty(6, dtype=torch.bool, device=values.device)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):  # compile all kernels, make all constants
@@ -91,7 +97,9 @@ class Recording:
         self._grid = grid
         pulled = sums.push_pull(grid, seen)
         self._x = (pulled[:, 1:] / pulled[:, :1]).contiguous()
-        scale = device.scale_of(values.reshape(images, height * width, -1), c.reshape(images, -1, 1))
+        scale = device.scale_of(
+            values.reshape(images, height * width, -1), c.reshape(images, -1, 1)
+        )
         self._run = pcg.Iteration(
             matrix,
             Preconditioner(matrix, options.kind),
@@ -108,8 +116,9 @@ class Recording:
         """Some more steps, and what they lead to."""
         for _ in range(self._steps):
             self._run.step()
-        self._out = sums.slice_(self._grid, self._x)
-        self._report = torch.cat([self._status, (self._run.done != 0).all().reshape(1)])
+        self._out.copy_(sums.slice_(self._grid, self._x))
+        self._report[:-1] = self._status
+        self._report[-1] = (self._run.done != 0).all()
 
     def _check(self, grid: Any, c: Tensor, weight: Tensor) -> Tensor:
         """Whether a replay is right: finite, in range, served by the dtype, without gaps."""
@@ -138,7 +147,7 @@ class Recording:
         *right, done = self._report.tolist()
         if not all(right):
             return None
-        while not done and steps + self._steps <= self._options.steps:
+        while not done and steps < self._options.steps:
             self._next.replay()
             steps += self._steps
             done = self._report.tolist()[-1]

@@ -1,5 +1,7 @@
 """B-bar, the bistochastization, and products with A."""
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -11,8 +13,10 @@ from bilateral.ops.cuda.sums import mass
 
 Blur = tuple[float, float, float]
 
-_STEPS = {torch.float32: 24, torch.float64: 80}
+_STEPS = {torch.float32: 18, torch.float64: 80}
 """Of the bistochastization: the CPU needs 14 for 2e-6, and 45 for 1e-12."""
+_PROGRAMS = 2048
+"""Of a kernel that sums: enough to fill a device, few enough to add up their parts."""
 
 
 def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
@@ -44,6 +48,7 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
             grid.neighbours,
             change,
             new,
+            grid.vertices.total,
             n.shape[0],
             numbers[step],
             D=grid.neighbours.shape[0],
@@ -69,18 +74,20 @@ class Matrix:
         self._factors = (smoothness * weights).to(weight.dtype)
         self.mass = mass(grid).to(weight.dtype)
         images = grid.shape[0]
-        self.programs = max(1, min(512 // images, triton.cdiv(grid.room, 256)))
+        # Always as many, so that sums are the same whatever the room.
+        self.programs = max(1, min(_PROGRAMS, math.prod(grid.shape) // 64) // images)
 
     @property
     def diagonal(self) -> Tensor:
         """diag(A)."""
-        out = torch.empty_like(self._weight)
+        out = torch.zeros_like(self._weight)
         block = 256
         _degrees[(triton.cdiv(out.shape[0], block),)](
             self._n,
             self._weight,
             self.grid.neighbours,
             out,
+            self.grid.vertices.total,
             out.shape[0],
             self._factors,
             D=self.grid.neighbours.shape[0],
@@ -141,12 +148,14 @@ class Matrix:
 
 
 @triton.jit
-def _balance(n, m, neighbours, change, new, count, numbers, D: tl.constexpr, BLOCK: tl.constexpr):
+def _balance(
+    n, m, neighbours, change, new, total, count, numbers, D: tl.constexpr, BLOCK: tl.constexpr
+):
     """One step of log n towards m / (n B-bar n) = 1."""
     centre, space, range_ = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     gain, momentum = tl.load(numbers + 3), tl.load(numbers + 4)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < count
+    mask = i < tl.minimum(tl.load(total), count)
     own = tl.load(n + i, mask=mask, other=1)
     blurred = own * centre
     for k in tl.static_range(D):
@@ -159,17 +168,19 @@ def _balance(n, m, neighbours, change, new, count, numbers, D: tl.constexpr, BLO
 
 
 @triton.jit
-def _degrees(n, weight, neighbours, out, count, factors, D: tl.constexpr, BLOCK: tl.constexpr):
+def _degrees(
+    n, weight, neighbours, out, total, count, factors, D: tl.constexpr, BLOCK: tl.constexpr
+):
     space, range_ = tl.load(factors), tl.load(factors + 1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < count
+    mask = i < tl.minimum(tl.load(total), count)
     own = tl.load(n + i, mask=mask, other=0)
-    total = tl.load(weight + i, mask=mask, other=0)
+    sums = tl.load(weight + i, mask=mask, other=0)
     for k in tl.static_range(D):
         j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
         other = tl.load(n + j, mask=j >= 0, other=0)
-        total += ((space if k < 4 else range_) * own * other).to(total.dtype)
-    tl.store(out + i, total, mask=mask)
+        sums += ((space if k < 4 else range_) * own * other).to(sums.dtype)
+    tl.store(out + i, sums, mask=mask)
 
 
 @triton.jit

@@ -43,6 +43,10 @@ class Grid(NamedTuple):
         """For how many vertices there is; those that are, are `vertices.total`."""
         return self.vertices.room
 
+    def finer(self, k: int) -> Groups:
+        """What level k is made of. With one vertex per image, the level is one too many."""
+        return self.levels[k - 1] if k > 0 else self.vertices
+
     @property
     def overflow(self) -> Tensor:
         """Whether there was too little room anywhere."""
@@ -50,6 +54,11 @@ class Grid(NamedTuple):
         totals = torch.cat([g.total for g in groups])
         rooms = constant(tuple(g.room for g in groups), torch.int32, totals.device)
         return (totals > rooms).any()
+
+
+def usual_room(pixels: int, level: int) -> int:
+    """For the vertices that an image of so many pixels usually has, at a level; 0 is the grid."""
+    return max(_LEAST_ROOM, pixels >> (1 + 2 * level))
 
 
 def build_grid(
@@ -71,7 +80,7 @@ def build_grid(
     tiles = layout(height, width, float(sigma_xy), pixels.device)
     keys, slots = _pixel_keys(pixels, tiles, matrix, offset, sigmas)
     counted = tiles.first_pixel[:-1]
-    room = None if waiting else max(images * _LEAST_ROOM, images * height * width // 2)
+    room = None if waiting else images * usual_room(height * width, 0)
     vertices = group(keys, _batch(counted, height * width, images), room, slots)
     units = [1 << (21 * k) for k in range(channels)]
     right = _batch_tiles(tiles.right, tiles.tiles, images)
@@ -82,21 +91,25 @@ def build_grid(
         abs(sum(map(abs, row)) * highest + abs(at)) / sigma
         for row, at, sigma in zip(matrix, offset, sigmas, strict=True)
     )
-    levels = _pyramid(vertices, tiles, images, math.ceil(math.log2(cells + 1)) + 1, room)
+    depth = math.ceil(math.log2(cells + 1)) + 1
+    levels = _pyramid(vertices, tiles, images, height * width, depth, room)
     return Grid((images, height, width), vertices, neighbours, channels, first_vertex, levels)
 
 
 def _pyramid(
-    vertices: Groups, tiles: Layout, images: int, depth: int, room: int | None
+    vertices: Groups, tiles: Layout, images: int, pixels: int, depth: int, room: int | None
 ) -> tuple[Groups, ...]:
-    """Halve all coordinates until there is one vertex per image, or all cells are one."""
+    """Halve all coordinates until there is one vertex per image, or all cells are one.
+
+    Where nobody knows how many there are, levels above that one are made, too.
+    """
     levels: list[Groups] = []
     below, count = vertices, tiles.tiles
     for k in range(max(depth, len(tiles.finer))):
         if room is None and below.room <= images:
             break
         if room is not None:
-            room = max(images * _LEAST_ROOM, room // 4)
+            room = images * usual_room(pixels, k + 1)
         keys = (below.keys >> 1) & _HALF
         if k < len(tiles.finer):
             finer = tiles.finer[k]

@@ -22,8 +22,10 @@ class Groups:
     There may be room for more groups than there are: what comes after the last is of no meaning.
     """
 
+    total: Tensor
+    """The number of groups, (1,), which only the device knows."""
     first: Tensor
-    """The first group of each tile, and their number."""
+    """The first group of each tile, and their number, as far as there is room."""
     keys: Tensor
     """Of each group."""
     tile: Tensor
@@ -34,11 +36,6 @@ class Groups:
     """Of each group, and the number of items."""
     members: Tensor
     """The items, sorted by group."""
-
-    @property
-    def total(self) -> Tensor:
-        """The number of groups, which only the device knows."""
-        return self.first[-1:]
 
     @property
     def room(self) -> int:
@@ -58,7 +55,7 @@ def group(
     like: dict[str, Any] = {"dtype": torch.int32, "device": keys.device}
     leader, before = torch.empty(items, **like), torch.empty(items, **like)
     counts = torch.empty(tiles, **like)
-    _find_leaders[(tiles,)](keys, first_item, leader, before, counts, BLOCK=_BLOCK)
+    _find_leaders[(tiles,)](keys, first_item, leader, before, counts, BLOCK=_BLOCK, num_warps=1)
     first = _sums(counts)
     size = int(first[-1]) if room is None else room
     group_keys = torch.empty(size, dtype=keys.dtype, device=keys.device)
@@ -72,7 +69,8 @@ def group(
     first_member = _sums(sizes)
     members = torch.empty(items, **like)
     _list_members[grid](parent, before, first_member, members, count, slots, BLOCK=1024)
-    return Groups(first, group_keys, tile, parent, first_member, members)
+    total, first = first[-1:].clone(), first.clamp(max=size)
+    return Groups(total, first, group_keys, tile, parent, first_member, members)
 
 
 def _sums(counts: Tensor) -> Tensor:
@@ -124,9 +122,7 @@ def _number_leaders(
 
 
 @triton.jit
-def _follow_leaders(
-    leader, own, before, parent, sizes, count, room, slots, BLOCK: tl.constexpr
-):
+def _follow_leaders(leader, own, before, parent, sizes, count, room, slots, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.load(count)
     mine = tl.load(own + tl.load(leader + i, mask=mask, other=0), mask=mask, other=0)

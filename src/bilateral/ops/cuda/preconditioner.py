@@ -3,6 +3,7 @@
 M^-1 r = P^T ((z_weight P(1) P(r)) / P(diag A)), z_weight being 1 at level 0, else 2^-(5 + k).
 """
 
+import math
 from typing import Any
 
 import torch
@@ -13,10 +14,11 @@ from torch import Tensor
 from bilateral.ops.cuda import sums
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.diffusion import Matrix
+from bilateral.ops.cuda.grid import usual_room
 from bilateral.ops.cuda.grouping import Groups
 
 _ALONE = 16384
-"""Levels with room for no more vertices per image are left to one program per image."""
+"""Levels that usually have no more vertices per image are left to one program for each."""
 
 
 class Preconditioner:
@@ -32,12 +34,11 @@ class Preconditioner:
         for k, level in enumerate(self._levels):
             size, below = sums.lift(level, size), sums.lift(level, below)
             weight = 2.0 ** -(5 + k + 1)
-            self._scales.append(torch.where(below > 0, weight * size / below, 0))
-        self._shared = len(self._levels)
-        for k in range(1, len(self._levels)):
-            if self._levels[k].room <= _ALONE * self._images:
-                self._shared = k
-                break
+            counts = (below > 0) & (matrix.grid.finer(k).total > self._images)
+            self._scales.append(torch.where(counts, weight * size / below, 0))
+        pixels = math.prod(matrix.grid.shape[1:])
+        few = (k for k in range(1, len(self._levels)) if usual_room(pixels, k + 1) <= _ALONE)
+        self._shared = next(few, len(self._levels))
         self._top = _Top(self._levels, self._scales, self._shared, self._images)
         self._lifted: list[Tensor] = []
 
@@ -93,7 +94,7 @@ class _Top:
         starts = []
         for level in upper:
             tiles = (level.first.shape[0] - 1) // images
-            starts.append(level.first[::tiles].clamp(max=level.room))
+            starts.append(level.first[::tiles])
         self._starts = torch.stack(starts)
         self._scale = torch.cat([scale[:, 0] for scale in scales[first - 1 :]])
         nothing = torch.zeros(0, dtype=torch.int32, device=device)
@@ -126,9 +127,7 @@ class _Top:
 
 
 @triton.jit
-def _lower(
-    own, scale, above, parent, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
-):
+def _lower(own, scale, above, parent, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     """A level's own part and that of all above it."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)

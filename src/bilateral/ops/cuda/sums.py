@@ -57,7 +57,8 @@ def push_pull(grid: Grid, values: Tensor) -> Tensor:
         sizes.append(lift(level, sizes[-1]))
     above: Any = 0.0
     for k in range(len(grid.levels), 0, -1):
-        mean = sums[k] * (4.0**-k / sizes[k]) + above
+        counts = grid.finer(k - 1).total > grid.shape[0]
+        mean = torch.where(counts, sums[k] * (4.0**-k / sizes[k]), 0) + above
         above = mean.index_select(0, grid.levels[k - 1].parent)
     out: Tensor = values + above
     return out
