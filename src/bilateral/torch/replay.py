@@ -69,7 +69,7 @@ class Recording:
         # Both graphs write these.
         self._out = torch.empty_like(values)
         self._report = torch.empty(6, dtype=torch.bool, device=values.device)
-        stream = torch.cuda.Stream()
+        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):  # compile all kernels, make all constants
             self._begin()

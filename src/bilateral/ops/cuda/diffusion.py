@@ -109,7 +109,7 @@ class Matrix:
     def multiply_into(
         self, q: Tensor, parts: Tensor, d: Tensor, done: Tensor | None = None
     ) -> None:
-        """q = A d, with the parts of d^T q and of the sum of d^2 over pixels, unless `done`."""
+        """Q = A d, with the parts of d^T q and of the sum of d^2 over pixels, unless `done`."""
         images, channels = self.grid.shape[0], d.shape[1]
         padded = triton.next_power_of_2(channels)
         _multiply[(self.programs, images)](

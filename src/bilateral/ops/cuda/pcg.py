@@ -5,14 +5,13 @@ where its channels have converged. So the host may launch steps ahead.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda import sums
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.diffusion import Matrix
 from bilateral.ops.cuda.preconditioner import Preconditioner
@@ -50,19 +49,15 @@ class Iteration:
         self._padded = triton.next_power_of_2(channels)
         self._parts = matrix.parts(x)
         device = x.device
-        wide = {"dtype": torch.float64, "device": device}
-        self._scale = torch.ones(images, self._padded, **wide)  # type: ignore[call-overload]
+        wide: dict[str, Any] = {"dtype": torch.float64, "device": device}
+        self._scale = torch.ones(images, self._padded, **wide)
         self._scale[:, :channels] = scale
         limit = max(tolerance, 0.05 * torch.finfo(x.dtype).eps)
         pixels = float(math.prod(matrix.grid.shape[1:]))
         self._numbers = constant((limit, pixels), torch.float64, device)
-        self._norm, self._alpha, self._beta = torch.zeros(  # type: ignore[call-overload]
-            3, images, self._padded, **wide
-        )
-        self._lengths = torch.zeros(  # type: ignore[call-overload]
-            most_steps, images, self._padded, **wide
-        )
-        self._errors = torch.zeros(most_steps, images, **wide)  # type: ignore[call-overload]
+        self._norm, self._alpha, self._beta = torch.zeros(3, images, self._padded, **wide)
+        self._lengths = torch.zeros(most_steps, images, self._padded, **wide)
+        self._errors = torch.zeros(most_steps, images, **wide)
         self._finished = torch.zeros(images, self._padded, dtype=torch.int32, device=device)
         self._finished[:, channels:] = 1
         self.done = torch.zeros(images, dtype=torch.int32, device=device)
@@ -77,7 +72,7 @@ class Iteration:
         self._direct()
 
     def step(self) -> None:
-        """x += alpha d; r -= alpha q; d = M^-1 r + beta d."""
+        """X += alpha d; r -= alpha q; d = M^-1 r + beta d."""
         self._A.multiply_into(self._q, self._parts, self._d, self.done)
         images, channels = self._scale.shape[0], self._x.shape[1]
         programs = self._A.programs
@@ -113,7 +108,7 @@ class Iteration:
         self._step += 1
 
     def _direct(self) -> None:
-        """d = M^-1 r + beta d, with beta from r^T M^-1 r."""
+        """D = M^-1 r + beta d, with beta from r^T M^-1 r."""
         images, channels = self._scale.shape[0], self._x.shape[1]
         programs = self._A.programs
         size = {"KP": self._padded, "BLOCK": max(16, 256 // self._padded)}
@@ -135,7 +130,6 @@ class Iteration:
             self._parts,
             self._norm,
             self._beta,
-            self.done,
             programs,
             KP=self._padded,
             PP=triton.next_power_of_2(programs),
@@ -282,7 +276,7 @@ def _precondition(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """z = r / diag A + what the pyramid adds, and this program's part of r^T z."""
+    """Z = r / diag A + what the pyramid adds, and this program's part of r^T z."""
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
@@ -308,7 +302,7 @@ def _precondition(
 
 
 @triton.jit
-def _follow(parts, norm, beta, done, programs, KP: tl.constexpr, PP: tl.constexpr):
+def _follow(parts, norm, beta, programs, KP: tl.constexpr, PP: tl.constexpr):
     image = tl.program_id(0)
     k = tl.arange(0, KP)
     own = image * KP + k
