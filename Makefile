@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation wheel clean
+.PHONY: help demo test test-cuda lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -16,6 +16,9 @@ demo: $(VENV)/installed-demo ## spoil a depth map, repair it, write pictures to 
 
 test: lint core-test $(VENV)/installed-test ## all checks and tests
 	$(BIN)/python -m pytest
+
+test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
+	$(PYTHON) -m pytest tests/test_cuda.py
 
 lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/ruff format --check .
