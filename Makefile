@@ -12,7 +12,7 @@ help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
 
 demo: $(VENV)/installed-demo ## spoil a depth map, repair it, write pictures to demo-output/
-	$(BIN)/python -m bilateral.cli.demo
+	$(BIN)/python -m bilateral demo
 
 test: lint core-test $(VENV)/installed-test ## all checks and tests
 	$(BIN)/python -m pytest

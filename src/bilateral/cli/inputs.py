@@ -1,0 +1,88 @@
+"""Pictures and maps as the tasks want them, from files as people have them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral import checks, io
+from bilateral.io.limits import size_text
+from bilateral.io.problems import shown
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads files by what they are for."""
+
+    limit: int = io.LIMIT
+    key: str | None = None
+    page: int | None = None
+
+    def any(self, path: Path, *, labels: bool = False) -> Array:
+        """Whatever the file holds."""
+        key = self.key if path.suffix.lower() == ".npz" else None
+        return io.read(path, limit=self.limit, key=key, page=self.page, labels=labels)
+
+    def photo(self, path: Path) -> Array:
+        """Gray or RGB; transparency is left out."""
+        array = self.any(path)
+        if array.ndim >= 3 and array.shape[-1] in (2, 4):
+            array = array[..., :-1]
+        return array[..., 0] if array.ndim >= 3 and array.shape[-1] == 1 else array
+
+    def plane(self, path: Path, *, labels: bool = False) -> Array:
+        """One number per pixel; a gray picture that is stored as RGB will do."""
+        array = self.any(path, labels=labels)
+        if array.ndim == 3 and array.shape[-1] in (2, 4):
+            array = array[..., :-1]
+        if array.ndim == 3 and (array == array[..., :1]).all():
+            array = array[..., 0]
+        if array.ndim != 2:
+            raise io.FileError(
+                f"{shown(path)}: expected one number per pixel, got {size_text(array.shape)}. "
+                f"Choose a page of a TIFF file with --page, or save it as a gray picture."
+            )
+        return array
+
+    def optional_plane(self, path: Path | None) -> Array | None:
+        """A confidence or a mask, where one is given."""
+        return None if path is None else self.plane(path)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What the numbers of a map mean. Floating point is in units already."""
+
+    scale: float = 1.0
+    """Units per step of an integer."""
+    invalid: Sequence[float] = ()
+    """Numbers, as in the file, that mean unknown."""
+
+    def values(self, raw: Array) -> Array:
+        """In units, and NaN where unknown."""
+        unknown = np.isin(raw, self.invalid)
+        if raw.dtype.kind == "f":
+            return np.where(unknown, np.nan, raw).astype(raw.dtype) if unknown.any() else raw
+        exact = np.float32 if raw.dtype.itemsize <= 2 else np.float64
+        values: Array = raw.astype(exact)
+        if self.scale != 1:
+            values = values * exact(self.scale)
+        values[unknown] = np.nan
+        return values
+
+    def exact(self, raw: Array) -> np.dtype[Any]:
+        """For results that are rounded once, at the end."""
+        return raw.dtype if raw.dtype.kind == "f" else np.dtype(np.float64)
+
+    def stored(self, values: Array, dtype: np.dtype[Any]) -> Array:
+        """As a file has them: integers are steps, and unknown is the first invalid number."""
+        if dtype.kind == "f":
+            return values.astype(dtype, copy=False)
+        steps = values / self.scale if self.scale != 1 else values
+        unknown = self.invalid[0] if self.invalid else 0
+        return checks.as_dtype(np.where(np.isnan(steps), unknown, steps), dtype)
