@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-torch wheel clean
+.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -46,6 +46,9 @@ bench-supplement: $(VENV)/installed-bench ## robust rounds and low rank against 
 
 bench-superres: $(VENV)/installed-bench ## depth super-resolution against the paper's table (DATA=folder)
 	$(BIN)/python -m benchmarks.superres $(if $(DATA),--data $(DATA))
+
+bench-colorization: $(VENV)/installed-bench ## colorization against Levin et al. 2004 (DATA=folder)
+	$(BIN)/python -m benchmarks.colorization $(if $(DATA),--data $(DATA))
 
 bench-torch: $(VENV)/installed-bench,torch ## the PyTorch layer's backward, memory and gradients (DATA=folder)
 	$(BIN)/python -m benchmarks.torch_layer $(if $(DATA),--data $(DATA))

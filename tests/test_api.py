@@ -117,6 +117,10 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
         ["left", "right", "max_disparity"],
         {"window", "margin", "consistency"},
     ),
+    "tasks.colorize": (
+        ["gray", "scribbles", "mask"],
+        {"preset", "sigma_xy", "sigma_luma", "smoothness", "reference_max"},
+    ),
     "tasks.defocus": (
         ["image", "depth", "focus", "aperture"],
         {"kind", "blades", "rotation", "max_radius", "linear"},

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
 
 from benchmarks.depth.peers import filled
+from benchmarks.paper import levin
 from benchmarks.supplement.lowrank import Labelled, compare
 
 ROOT = Path(__file__).parents[1]
@@ -107,6 +108,40 @@ def test_the_superres_command_makes_a_scene_where_there_is_no_data(tmp_path: Pat
     assert [case["factor"] for case in results["cases"]] == [2, 4, 8, 16]
     for case in results["cases"]:
         assert case["best"] < min(case["bicubic"], case["fast"])
+
+
+def test_the_colorization_command_compares_with_levin(tmp_path: Path) -> None:
+    done = run(tmp_path / "made", "--quick", what="colorization")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made" / "colorization.md").read_text() in done.stdout
+    results = json.loads((tmp_path / "made" / "colorization.json").read_text())
+    assert [case["scene"] for case in results["cases"]] == ["coffee", "chelsea", "astronaut"]
+    mean = {
+        key: np.mean([case[key] for case in results["cases"]]) for key in ("levin_mapped", "best")
+    }
+    assert mean["best"] > mean["levin_mapped"] > 30
+
+
+def test_levin_takes_weighted_means_of_neighbours() -> None:
+    rng = np.random.default_rng(0)
+    luma, chroma = rng.random((7, 9)), rng.random((7, 9, 2))
+    painted = rng.random((7, 9)) < 0.2
+    x = levin.propagate(luma, chroma, painted)
+    np.testing.assert_allclose(x[painted], chroma[painted])
+    for y, column in np.argwhere(~painted):
+        near = [
+            (i, j)
+            for i in range(max(y - 1, 0), min(y + 2, 7))
+            for j in range(max(column - 1, 0), min(column + 2, 9))
+            if (i, j) != (y, column)
+        ]
+        values = np.array([luma[p] for p in near])
+        squares = (values - luma[y, column]) ** 2
+        scale = 0.6 * np.var([*values, luma[y, column]])
+        scale = max(scale, squares.min() / -np.log(0.01), 2e-6)
+        weights = np.exp(-squares / scale)
+        mean = np.average([x[p] for p in near], axis=0, weights=weights)
+        np.testing.assert_allclose(x[y, column], mean)
 
 
 def test_the_layers_command_measures_all_that_it_promises(tmp_path: Path) -> None:

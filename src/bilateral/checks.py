@@ -703,6 +703,44 @@ def stereo_pair(
     return first, second.pixels
 
 
+def scribbles(value: ArrayLike, gray: Reference) -> Reference:
+    """An RGB or RGBA picture of the gray one's size, with its white if both have one dtype."""
+    given = _array("scribbles", value)
+    shape = gray.pixels.shape[:2]
+    if given.ndim != 3 or given.shape[2] not in (3, 4):
+        raise ValueError(
+            f"scribbles: expected an RGB picture (H, W, 3) or an RGBA layer (H, W, 4), "
+            f"got shape {given.shape}. Channels come last."
+        )
+    if given.shape[:2] != shape:
+        raise ValueError(
+            f"scribbles: expected the size of gray, {shape}, got {given.shape[:2]}. "
+            f"Paint on the gray picture itself, or on a layer of its size."
+        )
+    same = given.dtype.newbyteorder("=") == gray.pixels.dtype
+    highest = gray.highest if same else None
+    return reference(given, highest, channels=(3, 4), name="scribbles")
+
+
+def some_strokes(found: bool, how: str) -> None:
+    """Raise if no pixel is part of a stroke; `how` says why."""
+    if not found:
+        raise ValueError(
+            f"scribbles: expected at least one stroke, got none: {how}. "
+            f"Strokes are where scribbles differs from gray, where its alpha is above 0, "
+            f"or where mask says so."
+        )
+
+
+def not_swapped(swapped: bool) -> None:
+    """Raise if the picture to colorize has the colours, and the strokes have none."""
+    if swapped:
+        raise ValueError(
+            "scribbles: expected strokes in colour, got gray ones on a coloured picture. "
+            "The order is colorize(gray, scribbles): are they swapped?"
+        )
+
+
 def odd(name: str, value: int, most: int) -> int:
     """An odd number from 1 to `most`."""
     number = count(name, value, 1)

@@ -1,4 +1,4 @@
-"""Colour: the luma and chroma of an image, which the grid bins; the light behind sRGB values."""
+"""Colour: the luma and chroma of an image, there and back; the light behind sRGB values."""
 
 import functools
 from typing import Any
@@ -15,6 +15,9 @@ RGB_TO_YUV = np.array(
     ]
 )
 YUV_OFFSET = np.array([0.0, 128.0, 128.0])
+_CHROMA_TO_RGB = np.linalg.inv(RGB_TO_YUV)[:, 1:]
+_FAINT = 1e-9
+"""Of white: a difference between channels below this is none."""
 
 
 def feature_map(channels: int, highest: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -38,13 +41,73 @@ def feature_map(channels: int, highest: float) -> tuple[NDArray[np.float64], NDA
     return RGB_TO_YUV * scale, YUV_OFFSET
 
 
-def luma(pixels: NDArray[Any]) -> NDArray[np.float32]:
-    """The luma of gray (H, W, 1) or RGB (H, W, 3) pixels, on their own scale, as (H, W)."""
+def luma(pixels: NDArray[Any]) -> NDArray[Any]:
+    """The luma of gray (H, W, 1) or RGB (H, W, 3) pixels, on their own scale, as (H, W).
+
+    In float64 if the pixels are, else in float32.
+    """
+    dtype = np.float64 if pixels.dtype == np.float64 else np.float32
     if pixels.shape[-1] == 1:
-        return pixels[..., 0].astype(np.float32)
-    total = np.zeros(pixels.shape[:-1], np.float32)
-    for channel, weight in enumerate(RGB_TO_YUV[0]):
-        total += pixels[..., channel] * np.float32(weight)
+        return pixels[..., 0].astype(dtype)
+    return _combine(pixels, RGB_TO_YUV[0].astype(dtype))
+
+
+def chroma(pixels: NDArray[Any], highest: float) -> NDArray[np.float32]:
+    """U and V of RGB pixels as (H, W, 2), in 8-bit grey levels; 0 for gray.
+
+    Parameters
+    ----------
+    pixels : (H, W, 3) array
+    highest : float
+        The value that means white.
+    """
+    rows = (RGB_TO_YUV[1:] * (255.0 / highest)).astype(np.float32)
+    return np.stack([_combine(pixels, row) for row in rows], axis=-1)
+
+
+def colored(
+    luma: NDArray[Any], chroma: NDArray[np.float32], highest: float, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """RGB pixels of a given luma and chroma.
+
+    A colour that would not lie between black and white gets paler until it does: its hue and luma
+    stay. What is brighter than white, or darker than black, is gray. Integers are rounded such
+    that their luma rounds to the given one.
+
+    Parameters
+    ----------
+    luma : (H, W) array
+    chroma : (H, W, 2) array
+        U and V in 8-bit grey levels; 0 for gray.
+    highest : float
+        The luma that means white.
+    dtype : dtype
+        Of the result.
+    """
+    weights = (_CHROMA_TO_RGB * (highest / 255)).astype(luma.dtype)
+    offsets = [_combine(chroma, row) for row in weights]
+    up = np.maximum(np.maximum(offsets[0], offsets[1]), offsets[2])
+    down = -np.minimum(np.minimum(offsets[0], offsets[1]), offsets[2])
+    least = highest * _FAINT
+    room = np.minimum((highest - luma) / np.maximum(up, least), luma / np.maximum(down, least))
+    pale = np.clip(room, 0, 1)
+    low, high = np.minimum(luma, 0), np.maximum(luma, highest)
+    red, green, blue = (np.clip(luma + pale * offset, low, high) for offset in offsets)
+    out = np.empty((*luma.shape, 3), dtype)
+    if dtype.kind == "u":
+        red, blue = np.rint(red), np.rint(blue)
+        green = (luma - RGB_TO_YUV[0, 0] * red - RGB_TO_YUV[0, 2] * blue) / RGB_TO_YUV[0, 1]
+        green = np.clip(np.rint(green), low, high)
+    out[..., 0], out[..., 1], out[..., 2] = red, green, blue
+    return out
+
+
+def _combine(pixels: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    """The weighted sum over the channels, in the weights' dtype."""
+    dtype = weights.dtype
+    total: NDArray[Any] = np.multiply(pixels[..., 0], weights[0], dtype=dtype)
+    for channel in range(1, len(weights)):
+        total += np.multiply(pixels[..., channel], weights[channel], dtype=dtype)
     return total
 
 

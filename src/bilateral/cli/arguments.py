@@ -76,6 +76,9 @@ SigmaXYAuto = Annotated[
 SigmaLuma = Annotated[
     float, typer.Option(callback=positive, help=f"{_GREY}.", rich_help_panel=_SOLVER)
 ]
+SigmaLumaAuto = Annotated[
+    float | None, typer.Option(callback=positive, help=f"{_GREY}.", rich_help_panel=_SOLVER)
+]
 SigmaChroma = Annotated[
     float, typer.Option(callback=positive, help="The same for colour.", rich_help_panel=_SOLVER)
 ]
@@ -88,6 +91,10 @@ SigmaT = Annotated[
 ]  # fmt: skip
 Smoothness = Annotated[
     float,
+    typer.Option(callback=positive, help="Larger is smoother.", rich_help_panel=_SOLVER),
+]
+SmoothnessAuto = Annotated[
+    float | None,
     typer.Option(callback=positive, help="Larger is smoother.", rich_help_panel=_SOLVER),
 ]
 Smooth = Annotated[

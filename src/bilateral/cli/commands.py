@@ -1,6 +1,5 @@
 """The commands on files, each thin: read, call the task, hand over what came out."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ import bilateral
 from bilateral import losses, tasks
 from bilateral.cli import arguments as a
 from bilateral.cli.inputs import Reader, Unit
+from bilateral.cli.labels import CONFIDENCES, LABEL_FORMATS, best_class, stored_labels
 from bilateral.cli.outputs import dtype_for, photo_for
 from bilateral.cli.result import Files, Result, Task
 from bilateral.cli.shared import Shared
@@ -317,26 +317,23 @@ def colorize(
     gray: a.Gray,
     scribbles: a.Scribbles,
     mask: a.StrokeMask = None,
+    preset: Annotated[
+        Literal["best", "paper"], typer.Option(help="Best quality, or as in the paper.")
+    ] = "best",
     sigma_xy: a.SigmaXYAuto = None,
-    sigma_luma: Annotated[
-        float | None,
-        typer.Option(callback=a.positive, help="Size of a grid cell in 8-bit grey levels."),
-    ] = None,
-    smoothness: Annotated[
-        float | None, typer.Option(callback=a.positive, help="Larger is smoother.")
-    ] = None,
+    sigma_luma: a.SigmaLumaAuto = None,
+    smoothness: a.SmoothnessAuto = None,
     reference_max: a.ReferenceMax = None,
     *,
     shared: Shared,
 ) -> Task:
     """Colour a gray photograph by a few strokes of colour.
 
-    Draw on the picture with any paint program, then:
-    bilateral colorize gray.png scribbled.png -o colour.png
+    Paint strokes on the picture with any paint program, save it under another name, then:
+
+    Example: bilateral colorize gray.png scribbled.png -o colour.png
     """
     read = _reader(shared)
-    chosen = {"sigma_xy": sigma_xy, "sigma_luma": sigma_luma, "smoothness": smoothness}
-    options = {name: value for name, value in chosen.items() if value is not None}
 
     def work(files: Files) -> Result:
         picture, strokes = read.photo(files.paths["gray"]), read.any(files.paths["scribbles"])
@@ -344,14 +341,82 @@ def colorize(
             picture,
             strokes,
             _as_mask(read.optional_plane(files.paths.get("mask"))),
+            preset=preset,
+            sigma_xy=sigma_xy,
+            sigma_luma=sigma_luma,
+            smoothness=smoothness,
             reference_max=reference_max,
-            **options,
         )
-        shown = strokes[..., :3] if strokes.ndim == 3 else None
-        return Result(_photo_out(x, shared, files), x, picture, shown)
+        return Result(_photo_out(x, shared, files), x, picture, strokes[..., :3])
 
     inputs = {"gray": gray, "scribbles": scribbles, "mask": mask}
     return Task(inputs, work, read.photo, "photo")
+
+
+def segment(
+    probabilities: a.Probabilities,
+    image: a.Image,
+    confidence: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|PATH", help="What to trust: boundary, uniform, entropy, or a picture."
+        ),
+    ] = "boundary",
+    ignore: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Not 0 where the probabilities mean nothing."),
+    ] = None,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Labels also in formats that hold probabilities.")
+    ] = False,
+    logits: Annotated[
+        bool | None, typer.Option(help="Whether these are logits; by default by their range.")
+    ] = None,
+    sigma_xy: a.SigmaXYAuto = None,
+    sigma_luma: a.SigmaLuma = 16.0,
+    sigma_chroma: a.SigmaChroma = 8.0,
+    smoothness: a.SmoothnessAuto = None,
+    reference_max: a.ReferenceMax = None,
+    *,
+    shared: Shared,
+) -> Task:
+    """Move the outlines of a segmentation to the photograph's edges.
+
+    A PNG result holds labels; of a mask 0 and 255. NPY, NPZ and TIFF hold probabilities.
+
+    Example: bilateral segment scores.npy photo.jpg -o labels.png --preview
+    """
+    read, chosen = _reader(shared), confidence if confidence in CONFIDENCES else None
+
+    def work(files: Files) -> Result:
+        scores, photo = read.scores(files.paths["probabilities"]), read.photo(files.paths["image"])
+        trust = read.optional_plane(files.paths.get("confidence"))
+        p = tasks.refine_segmentation(
+            scores,
+            photo,
+            confidence=trust if chosen is None else chosen,
+            logits=logits,
+            ignore=_as_mask(read.optional_plane(files.paths.get("ignore"))),
+            sigma_xy=sigma_xy,
+            sigma_luma=sigma_luma,
+            sigma_chroma=sigma_chroma,
+            smoothness=smoothness,
+            reference_max=reference_max,
+        )
+        found = best_class(p)
+        as_labels = labels or files.suffix in LABEL_FORMATS
+        output = stored_labels(found, p.ndim == 2) if as_labels else p
+        if shared.dtype is not None:
+            output = output.astype(dtype_for(output.dtype, shared.dtype, files.suffix))
+        return Result(output, found, photo, best_class(scores), trust)
+
+    inputs = {
+        "probabilities": probabilities,
+        "image": image,
+        "confidence": confidence if chosen is None else None,
+        "ignore": ignore,
+    }
+    return Task(inputs, work, read.labels, "labels", lambda _: ".png")
 
 
 def _photo_out(x: Array, shared: Shared, files: Files) -> Array:
@@ -365,8 +430,4 @@ def _as_mask(plane: Array | None) -> Array | None:
     return None if plane is None else np.asarray(plane != 0)
 
 
-def _png(_: Path) -> str:
-    return ".png"
-
-
-ALL = (solve, depth, superres, stereo, defocus, colorize)
+ALL = (solve, depth, superres, stereo, defocus, colorize, segment)

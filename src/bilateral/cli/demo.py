@@ -1,4 +1,4 @@
-"""Spoil a true depth map in several ways, repair it with the solver, and draw the outcome."""
+"""Spoil what is true in several ways, repair it with the solver, and draw the outcome."""
 
 import importlib.util
 import time
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
 from bilateral.cli.console import complain
+from bilateral.cli.looks import gaps
 from bilateral.cli.pairing import UsageError
 from bilateral.cli.scenes import SCENES, Problem, Scene
 
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-ERROR_SHOWN = 10.0
 CONTACT_SHEET = "all.png"
 
 
 @dataclass(frozen=True)
 class Result:
-    """How one scene went. Errors are means of absolute differences where the truth is known."""
+    """How one scene went. Errors are means over the pixels whose truth is known."""
 
     scene: Scene
     info: bilateral.SolveInfo | None
@@ -35,9 +34,9 @@ class Result:
     seconds: float
     pixels: int
     before: float
-    """Of the spoiled map, with unknown pixels set to the mean of the known ones."""
     simple: float
     after: float
+    unit: str
     file: Path
 
 
@@ -58,54 +57,38 @@ def run(scene: Scene, output: Path, callback: Callable[[int, float], Any] | None
     """
     output.mkdir(parents=True, exist_ok=True)
     problem = scene.make()
-    target, truth = problem.target, problem.truth
+    look, truth = problem.look, problem.truth
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bilateral.ConvergenceWarning)  # the summary tells it
         began = time.perf_counter()
         x, info = problem.repair(callback)
         seconds = time.perf_counter() - began
-    filled = np.where(np.isfinite(target), target, np.nanmean(target))
-    before, simple, after = (error(values, truth) for values in (filled, problem.simple, x))
+    before, simple, after = (
+        look.error(values, truth) for values in (problem.target, problem.simple, x)
+    )
     file = output / f"{scene.name}.png"
-    result = Result(scene, info, seconds, target.size, before, simple, after, file)
+    pixels = problem.reference.shape[0] * problem.reference.shape[1]
+    result = Result(scene, info, seconds, pixels, before, simple, after, look.unit, file)
     draw(result, problem, x)
     return result
 
 
-def error(values: Array, truth: Array) -> float:
-    """Mean absolute difference where the truth is known."""
-    return float(np.mean(np.abs(values - truth)[np.isfinite(truth)], dtype=np.float64))
-
-
 def draw(result: Result, problem: Problem, x: Array) -> None:
-    """Write photo, spoiled map, repaired map and error map, side by side."""
+    """Write photo, what was spoiled, what was repaired and the error, side by side."""
     from bilateral.cli import pictures
 
-    truth = problem.truth
-    depth = pictures.Scale(
-        pictures.turbo, np.floor(np.nanmin(truth)), np.ceil(np.nanmax(truth)), "px of disparity"
-    )
-    wrong = pictures.Scale(pictures.heat, 0, ERROR_SHOWN, "px of error", open_ended=True)
-    known = np.isfinite(problem.target)
-    dotted = known.mean() < 0.05
-    shown = pictures.enlarge_dots(problem.target) if dotted else problem.target
-    blank = f"gray: {100 - 100 * known.mean():.0f} % unknown, counted as the mean"
-    if dotted:
-        blank += "; dots enlarged"
-    if known.all():
-        blank = ""
+    look, unit = problem.look, result.unit
     panels = [
-        pictures.Panel(problem.reference, "Photo", "Middlebury 2014, Motorcycle"),
-        pictures.Panel(
-            depth.paint(shown), f"Spoiled: mean error {result.before:.2f} px", blank, depth
+        pictures.Panel(problem.reference, *problem.caption),
+        look.panel(
+            problem.target, f"Spoiled: mean error {result.before:.2f} {unit}", gaps(problem.target)
         ),
-        pictures.Panel(
-            depth.paint(x),
-            f"Repaired: mean error {result.after:.2f} px",
-            f"{result.scene.remedy} instead: {result.simple:.2f} px",
-            depth,
+        look.panel(
+            x,
+            f"Repaired: mean error {result.after:.2f} {unit}",
+            f"{result.scene.remedy} instead: {result.simple:.2f} {unit}",
         ),
-        pictures.Panel(wrong.paint(np.abs(x - truth)), "Error left", "gray: truth unknown", wrong),
+        look.error_panel(x, problem.truth),
     ]
     if problem.extra is not None:
         panels.append(problem.extra(x))
@@ -129,8 +112,7 @@ def summarize(results: Sequence[Result], console: "Console") -> None:
     from rich import box
     from rich.table import Table
 
-    title = "Mean absolute errors in px of disparity"
-    table = Table(box=box.SIMPLE_HEAD, title=title, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, title="Mean errors", padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("scene")
     for name in ("pixels", "vertices", "steps", "time", "spoiled", "usual remedy", "solver"):
         table.add_column(name, justify="right")
@@ -144,10 +126,10 @@ def summarize(results: Sequence[Result], console: "Console") -> None:
             f"{result.seconds:.2f} s",
             f"{result.before:.2f}",
             f"{result.simple:.2f} {result.scene.remedy}",
-            f"[bold]{result.after:.2f}[/bold]",
+            f"[bold]{result.after:.2f}[/bold] {result.unit}",
         )
     console.print(table)
-    console.print("Spoiled: unknown pixels count as the mean of the known ones.\n", soft_wrap=True)
+    console.print("Spoiled: unknown disparities count as the mean of the known ones.\n")
     for result in results:
         console.print(
             f"{result.scene.name:>8}  {result.file}", soft_wrap=True, highlight=False, markup=False

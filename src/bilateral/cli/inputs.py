@@ -49,6 +49,21 @@ class Reader:
             )
         return array
 
+    def scores(self, path: Path) -> Array:
+        """Classes last, from pages or channels; a picture's range becomes 0 to 1."""
+        array = self.any(path)
+        if array.ndim == 3 and path.suffix.lower() in (".tif", ".tiff") and self.page is None:
+            first = io.read(path, limit=self.limit, page=0)
+            array = np.moveaxis(array, 0, -1) if first.ndim == 2 else array
+        if array.dtype.kind == "u" and array.size and array.max() > 1:
+            array = array / np.float32(np.iinfo(array.dtype).max)
+        return array[..., 0] if array.ndim == 3 and array.shape[-1] == 1 else array
+
+    def labels(self, path: Path) -> Array:
+        """Numbers of classes; a picture in black and white holds 0 and 1."""
+        array = self.plane(path, labels=True)
+        return array // 255 if np.isin(array, (0, 255)).all() else array
+
     def optional_plane(self, path: Path | None) -> Array | None:
         """A confidence or a mask, where one is given."""
         return None if path is None else self.plane(path)

@@ -1,6 +1,6 @@
-"""What the demo shows: true depth maps spoiled in several ways, and how each is repaired.
+"""What the demo shows: true maps and pictures spoiled in several ways, and how each is repaired.
 
-The sigmas and smoothnesses of the first three were picked on this very photograph and its truth:
+The sigmas and smoothnesses of the first three were picked on their very photograph and its truth:
 the figures show what to expect at best, they are no benchmark.
 """
 
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
-from bilateral import BlockMeans, resize, tasks
+from bilateral import BlockMeans, color, resize, tasks
+from bilateral.cli.brush import strokes
+from bilateral.cli.looks import Look, colours, disparities
 
 if TYPE_CHECKING:
     from bilateral.cli.pictures import Panel
@@ -27,11 +29,12 @@ SIGMAS: dict[str, Any] = {"sigma_xy": 4, "sigma_luma": 16, "sigma_chroma": 12}
 FACTOR = 8
 MAX_DISPARITY = 70
 FOCUS = 42.0  # disparity of the motorcycle's tank
+STROKES = 40
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A spoiled map and what to hold its repair against."""
+    """What was spoiled and what to hold its repair against."""
 
     reference: Array
     target: Array
@@ -39,13 +42,16 @@ class Problem:
     simple: Array
     """What a usual remedy makes of the same target."""
     repair: Callable[[Callback | None], Outcome]
+    look: Look
+    caption: tuple[str, str] = ("Photo", "Middlebury 2014, Motorcycle")
+    """Of the reference, and where it comes from."""
     extra: "Callable[[Array], Panel] | None" = None
     """One more picture, of what the repaired map is good for."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A way to spoil a map: add one to `SCENES` to show more."""
+    """A way to spoil something: add one to `SCENES` to show more."""
 
     name: str
     shows: str
@@ -69,7 +75,8 @@ def holes() -> Problem:
         missing |= (dy**2 + dx**2 < 1) if number % 2 else (np.maximum(abs(dy), abs(dx)) < 1)
     target = np.where(missing, np.nan, truth)
     # What is known is exact, so hardly smooth it: only the gaps are to be filled.
-    return Problem(photo, target, truth, nearest(target), _solve(photo, target, smoothness=0.1))
+    repair = _solve(photo, target, smoothness=0.1)
+    return Problem(photo, target, truth, nearest(target), repair, disparities(truth))
 
 
 def noise() -> Problem:
@@ -89,7 +96,7 @@ def noise() -> Problem:
         )
         return bilateral.median(x), info  # as the paper's authors clean up
 
-    return Problem(photo, target, truth, bilateral.median(target), repair)
+    return Problem(photo, target, truth, bilateral.median(target), repair, disparities(truth))
 
 
 def sparse() -> Problem:
@@ -98,7 +105,8 @@ def sparse() -> Problem:
     known = np.random.default_rng(0).random(truth.shape) < 0.01
     target = np.where(known, truth, np.nan)
     # Samples are exact and few: the least smoothness that still joins them.
-    return Problem(photo, target, truth, nearest(target), _solve(photo, target, smoothness=0.03))
+    repair = _solve(photo, target, smoothness=0.03)
+    return Problem(photo, target, truth, nearest(target), repair, disparities(truth))
 
 
 def superres() -> Problem:
@@ -117,6 +125,7 @@ def superres() -> Problem:
         truth,
         resize.bicubic(low, shape),
         lambda _: (tasks.superres_depth(low, photo), None),
+        disparities(truth),
     )
 
 
@@ -141,7 +150,32 @@ def stereo() -> Problem:
         truth,
         matched,
         lambda _: (tasks.refine_depth(target, photo, preset="stereo"), None),
-        refocused,
+        disparities(truth),
+        extra=refocused,
+    )
+
+
+def colorize() -> Problem:
+    """A photograph without its colours, but for some strokes."""
+    from skimage.data import coffee
+
+    load: Any = coffee
+    photo: Array = load()
+    gray = np.rint(color.luma(photo)).astype(np.uint8)
+    painted = strokes(gray.shape, STROKES)[..., np.newaxis]
+    marked = np.where(painted, photo, gray[..., np.newaxis])
+    # The usual remedy: each pixel takes the chroma of the nearest stroke.
+    chroma = np.where(painted, color.chroma(photo, 255), np.nan)
+    filled = np.stack([nearest(chroma[..., channel]) for channel in (0, 1)], axis=2)
+    simple = color.colored(color.luma(gray[..., np.newaxis]), filled, 255, gray.dtype)
+    return Problem(
+        photo,
+        marked,
+        photo,
+        simple,
+        lambda _: (tasks.colorize(gray, marked), None),
+        colours(),
+        ("Photo", "scikit-image, coffee"),
     )
 
 
@@ -153,6 +187,7 @@ SCENES = (
     Scene("sparse", "only 1 % of the pixels are known", "nearest pixel", sparse),
     Scene("superres", "one noisy value for 8 x 8 pixels", "bicubic", superres),
     Scene("stereo", "disparities of a pair, by matching blocks", "solver alone", stereo),
+    Scene("colorize", "colours only along some strokes", "nearest stroke", colorize),
 )
 
 

@@ -1,8 +1,17 @@
 """The paper's applications, each a short recipe over the solver."""
 
+from bilateral.tasks.colorize import Colorizer, colorize
 from bilateral.tasks.defocus import defocus
 from bilateral.tasks.refine import refine_depth
 from bilateral.tasks.stereo import match_blocks, stereo_depth
 from bilateral.tasks.superres import superres_depth
 
-__all__ = ["defocus", "match_blocks", "refine_depth", "stereo_depth", "superres_depth"]
+__all__ = [
+    "Colorizer",
+    "colorize",
+    "defocus",
+    "match_blocks",
+    "refine_depth",
+    "stereo_depth",
+    "superres_depth",
+]

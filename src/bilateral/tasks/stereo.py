@@ -184,8 +184,8 @@ def match_blocks(
     window = checks.odd("window", window, _LARGEST_WINDOW)
     margin = checks.not_negative("margin", margin)
     found = cpu.match_blocks(
-        color.luma(first.pixels),
-        color.luma(second),
+        color.luma(first.pixels).astype(np.float32, copy=False),
+        color.luma(second).astype(np.float32, copy=False),
         min(most, _LARGEST_DISPARITY),
         window,
         margin,

@@ -1,0 +1,1 @@
+"""Colorization against Levin et al. 2004: quality and speed."""
