@@ -186,6 +186,72 @@ def test_defocus(here: Path, call: Main) -> None:
     assert io.read(here / "soft.exr").max() <= 1
 
 
+def test_colorize(here: Path, call: Main) -> None:
+    photo = disk.scene().photo
+    gray = photo.mean(axis=2).astype(np.uint8)
+    marked = np.stack([gray] * 3, axis=-1)
+    marked[4:6, 4:20] = photo[4:6, 4:20]
+    marked[40:42, 24:40] = photo[40:42, 24:40]
+    io.write(here / "gray.png", gray)
+    io.write(here / "marked.png", marked)
+    works(call("colorize", "gray.png", "marked.png", "-o", "colour.png"))
+    np.testing.assert_array_equal(io.read(here / "colour.png"), tasks.colorize(gray, marked))
+    alpha = np.where((marked != gray[..., None]).any(axis=2), 255, 0).astype(np.uint8)
+    io.write(here / "layer.png", np.dstack([marked, alpha]))
+    io.write(here / "strokes.png", alpha)
+    code, out, err = call(
+        "colorize", "gray.png", "layer.png", "-o", "b.jpg", "--mask", "strokes.png", "--json",
+        "--truth", "photo.png", "--sigma-xy", 8, "--preset", "paper", "--report", "r.html",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    [record] = records(out)
+    assert record["figures"]["after"]["psnr"] > record["figures"]["before"]["psnr"] > 5
+    fails(call("colorize", "gray.png", "gray.png", "-o", "c.png"), "scribbles: expected")
+
+
+def soft_classes() -> files.Array:
+    """Probabilities of three classes at a quarter of the size."""
+    near = disk.scene().truth[2::4, 2::4] == 1500
+    p = np.stack([np.where(near, 0.2, 0.7), np.where(near, 0.75, 0.2), np.full(near.shape, 0.1)])
+    return np.moveaxis(p / p.sum(axis=0), 0, -1).astype(np.float32)
+
+
+def test_segment(here: Path, call: Main) -> None:
+    scores, photo = soft_classes(), disk.scene().photo
+    io.write(here / "scores.npy", scores)
+    io.write(here / "pages.tif", np.moveaxis(scores, -1, 0), pages=True)
+    io.write(here / "channels.tif", scores)
+    p = tasks.refine_segmentation(scores, photo)
+    labels = np.argmax(p, axis=2)
+    for name in ("scores.npy", "pages.tif", "channels.tif"):
+        works(call("segment", name, "photo.png", "-o", "labels.png", "--preview", "--force"))
+        stored = io.read(here / "labels.png")
+        assert stored.dtype == np.uint8
+        np.testing.assert_array_equal(stored, labels)
+    assert len(np.unique(io.read(here / "labels.preview.png").reshape(-1, 3), axis=0)) == 2
+    works(call("segment", "scores.npy", "photo.png", "-o", "p.tif"))
+    np.testing.assert_array_equal(io.read(here / "p.tif"), p)
+    works(call("segment", "scores.npy", "photo.png", "-o", "l.npy", "--labels"))
+    np.testing.assert_array_equal(io.read(here / "l.npy"), labels)
+
+
+def test_segment_a_mask(here: Path, call: Main) -> None:
+    made = disk.scene()
+    mask = np.where(made.truth == 1500, 255, 0).astype(np.uint8)
+    io.write(here / "mask.png", mask)
+    io.write(here / "coarse.png", mask[2::4, 2::4])
+    io.write(here / "ignore.png", np.zeros_like(mask))
+    code, out, err = call(
+        "segment", "coarse.png", "photo.png", "-o", "out.png", "--truth", "mask.png", "--json",
+        "--confidence", "uniform", "--ignore", "ignore.png", "--report", "r.html",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert records(out)[0]["figures"]["after"]["accuracy"] > 0.98
+    assert set(np.unique(io.read(here / "out.png"))) == {0, 255}
+    io.write(here / "trust.png", np.full_like(mask, 9))
+    works(call("segment", "coarse.png", "photo.png", "-o", "t.png", "--confidence", "trust.png"))
+
+
 def test_transparency_and_sixteen_bits_of_photographs(here: Path, call: Main) -> None:
     made = disk.scene()
     wide = np.dstack([made.photo, made.photo[..., 0]]).astype(np.uint16) * 257
@@ -286,9 +352,10 @@ def test_report(here: Path, call: Main) -> None:
         )
     )  # fmt: skip
     page = (here / "new" / "sheet.html").read_text()
-    captions = re.findall(r"<figcaption>(\w+)</figcaption>", page)
-    assert captions == ["Reference", "Input", "Confidence", "Output", "Truth", "Error"]
-    assert page.count("data:image/") == 6
+    captions = re.findall(r"<figcaption>(.+?)</figcaption>", page)
+    pictures = ["Reference", "Input", "Confidence", "Output", "Truth", "Error before", "Error"]
+    assert captions == pictures
+    assert page.count("data:image/") == 7
     assert "http" not in page
     assert "<td>before</td>" in page
 

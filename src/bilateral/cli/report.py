@@ -71,7 +71,7 @@ def section(
             colours = preview(kind, values, (scale.low, scale.high))
             panels.append(_panel(caption, colours, photo=kind == "photo", scale=bar))
     if truth is not None:
-        panels.append(_error(kind, result.shown, truth, result.given))
+        panels += _errors(kind, result, truth)
     return (
         f"<h2>{html.escape(name)}</h2>\n{_table(figures) if figures else ''}"
         f'<div class="panels">\n{"".join(panels)}</div>\n'
@@ -90,21 +90,26 @@ def _confidence(confidence: Array) -> str:
     return _panel("Confidence", eight_bits(np.clip(weights / highest, 0, 1)))
 
 
-def _error(kind: Kind, values: Array, truth: Array, given: Array | None) -> str:
+def _errors(kind: Kind, result: Result, truth: Array) -> list[str]:
+    """Where the input, if it can be compared, and the output are wrong; both on one scale."""
     if kind == "labels":
-        return _panel("Wrong", np.where(values != truth, 255, 0).astype(np.uint8))
+        return [_panel("Wrong", np.where(result.shown != truth, 255, 0).astype(np.uint8))]
+    after = _differences(kind, result.shown, truth)
+    known = after[np.isfinite(after)]
+    most = 2 * float(np.sqrt(np.mean(known**2))) if known.size else 0.0
+    scale = pictures.Scale(pictures.heat, 0, most or 1.0, "", open_ended=True)
+    panels = [_panel("Error", scale.paint(after), scale=scale)]
+    if result.given is not None and result.given.shape == truth.shape:
+        before = _differences(kind, result.given, truth)
+        panels = [_panel("Error before", scale.paint(before), scale=scale), *panels]
+    return panels
+
+
+def _differences(kind: Kind, values: Array, truth: Array) -> Array:
     if kind == "photo":
-        values, truth = eight_bits(values).astype(np.float64), eight_bits(truth)
+        values, truth = eight_bits(values), eight_bits(truth)
     error = np.abs(values.astype(np.float64) - truth)
-    error = error.mean(axis=2) if error.ndim == 3 else error
-    known = error[np.isfinite(error)]
-    worst = float(np.percentile(known, 98)) if known.size else 1.0
-    if kind == "map" and given is not None and given.shape == truth.shape:
-        before = np.abs(given.astype(np.float64) - truth)
-        before = before[np.isfinite(before)]
-        worst = max(worst, float(np.percentile(before, 90)) if before.size else 0.0)
-    scale = pictures.Scale(pictures.heat, 0, worst or 1.0, "", open_ended=True)
-    return _panel("Error", scale.paint(error), scale=scale)
+    return error.mean(axis=2) if error.ndim == 3 else error
 
 
 def _panel(
