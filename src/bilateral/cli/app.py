@@ -10,7 +10,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from bilateral import io
-from bilateral.cli import commands, shared
+from bilateral.cli import map_commands as maps
+from bilateral.cli import picture_commands as pictures
+from bilateral.cli import shared
 from bilateral.cli.console import complain
 from bilateral.cli.pairing import UsageError
 from bilateral.cli.result import Task
@@ -37,7 +39,15 @@ def _run(task: Task, options: shared.Shared) -> int:
     return batch.run(task, options)
 
 
-for _command in commands.ALL:
+for _command in (
+    maps.solve,
+    maps.depth,
+    maps.superres,
+    maps.stereo,
+    pictures.defocus,
+    pictures.colorize,
+    pictures.segment,
+):
     shared.command(app, _run)(_command)
 
 

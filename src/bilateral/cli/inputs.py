@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import checks, io
+from bilateral.cli.shared import Shared
 from bilateral.io.limits import size_text
 from bilateral.io.problems import shown
 
@@ -65,8 +66,17 @@ class Reader:
         return array // 255 if np.isin(array, (0, 255)).all() else array
 
     def optional_plane(self, path: Path | None) -> Array | None:
-        """A confidence or a mask, where one is given."""
+        """A confidence, where one is given."""
         return None if path is None else self.plane(path)
+
+    def optional_mask(self, path: Path | None) -> Array | None:
+        """True where a picture is not 0, where one is given."""
+        return None if path is None else np.asarray(self.plane(path) != 0)
+
+
+def reader(shared: Shared) -> Reader:
+    """As the options say."""
+    return Reader(shared.limit * 1_000_000, shared.key, shared.page)
 
 
 @dataclass(frozen=True)
