@@ -306,6 +306,10 @@ def test_help_names_commands_and_exit_codes(call: Main) -> None:
     assert "Usage" in out + err
 
 
+def test_version(call: Main) -> None:
+    assert call("--version") == (0, f"bilateral {bilateral.__version__}\n", "")
+
+
 def test_starting_imports_no_codec() -> None:
     code = (
         "import sys; from bilateral.cli.main import main; main(['depth', '--help']);"
@@ -511,6 +515,8 @@ def test_wrong_usage(here: Path, call: Main) -> None:
         ("depth", "depth.png", "photo.png", "-o", "o.png", "--sigma-xy", "nan"): ["--sigma-xy"],
         ("depth", "depth.png", "photo.png", "-o", "o.png", "--preset", "x"): ["--preset", "sensor"],
         ("depth", "depth.png", "photo.png", "-o", "o.png", "--jobs", 0): ["--jobs"],
+        ("depth", "depth.png", "photo.png", "-o", "o.gif"): ["o.gif", ".png"],
+        ("depth", "depth.png", "photo.png", "-o", "o"): ["--output", ".png"],
         ("depth", "depths", "photos", "-o", "-"): ["stdout"],
         ("depth", "depths", "photos", "-o", "o.png"): ["expected a folder", "o.png"],
         ("depth", "depths", "photos", "-o", "o", "--format", "gif"): ["--format", "gif"],
@@ -532,8 +538,9 @@ def test_wrong_values_that_only_the_task_knows(here: Path, call: Main) -> None:
     fails(call(*common, "--mask", "photo.png"), "photo.png", "one number per pixel")
     io.write(here / "small.png", np.zeros((5, 5), np.uint8))
     fails(call(*common, "--confidence", "small.png"), "confidence: expected", "(5, 5)")
-    fails(call("depth", "depth.png", "photo.png", "-o", "o.jpg"), "o.jpg: JPEG holds uint8")
-    fails(call("depth", "depth.png", "photo.png", "-o", "o.gif"), "o.gif", ".png")
+    outcome = call("depth", "depth.png", "photo.png", "-o", "o.jpg", "--preview")
+    fails(outcome, "o.jpg: JPEG holds uint8")
+    assert not (here / "o.preview.png").exists()
     fails(call(*common, "--dtype", "float7"), "--dtype", code=2)
     works(call(*common, "--dtype", "uint8"))
 

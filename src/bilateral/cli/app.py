@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+import bilateral
 from bilateral import io
 from bilateral.cli import map_commands as maps
 from bilateral.cli import picture_commands as pictures
@@ -51,8 +52,19 @@ for _command in (
     shared.command(app, _run)(_command)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"bilateral {bilateral.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def everything() -> None:
+def everything(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
     """Smooth maps and pictures along the edges of a photograph.
 
     The Fast Bilateral Solver (Barron & Poole 2016) for files: depth maps, disparities, masks,
@@ -139,7 +151,7 @@ def _explain(error: Exception, argv: list[str]) -> int:
     known = {command.callback.__name__ for command in app.registered_commands if command.callback}
     page = f"bilateral {argv[0]} --help" if argv[0] in known else "bilateral --help"
     hint = "quote patterns; " if "unexpected extra argument" in text else ""
-    complain(f"{' '.join(text.split())} ({hint}see {page})")
+    complain(f"{first_line(text)} ({hint}see {page})")
     return USAGE
 
 

@@ -107,14 +107,13 @@ class Batch:
             truth = self.task.truth(paths["truth"])
             record.figures = measures.figures(self.task.kind, result, truth)
         record.shape, record.dtype = list(result.output.shape), str(result.output.dtype)
+        data = io.encode(result.output, path, pages=result.pages)
         if shared.preview:  # first, so that where there is a result, nothing else is missing
             from bilateral.cli.previews import preview
 
-            picture = preview(self.task.kind, result.shown, shared.range)
-            outputs.save(outputs.preview_of(path), picture, to_stdout=False, force=True)
-        outputs.save(
-            path, result.output, to_stdout=to_stdout, force=shared.force, pages=result.pages
-        )
+            picture = io.encode(preview(self.task.kind, result.shown, shared.range), "x.png")
+            outputs.save(outputs.preview_of(path), picture, force=True)
+        outputs.save(path, data, to_stdout=to_stdout, force=shared.force)
         if not shared.report:
             return ""
         from bilateral.cli import report

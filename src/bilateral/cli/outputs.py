@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bilateral import io
 from bilateral.cli.pairing import PREVIEW, UsageError
-from bilateral.io import formats
+from bilateral.io import atomic, formats
 from bilateral.io.problems import shown
 
 Array = NDArray[Any]
@@ -55,6 +55,9 @@ def place(
         raise UsageError("--output: many results do not fit into stdout; name a folder.")
     if many and formats.by_suffix(output) and not os.path.isdir(output):
         raise UsageError(f"--output: expected a folder for many files, got {shown(output)}.")
+    if not folder and output != STDOUT and formats.by_suffix(output) is None:
+        known = ", ".join(sorted(formats.SUFFIXES))
+        raise UsageError(f"--output: expected a name with one of {known}, got {shown(output)}.")
 
     def where(path: Path, key: str) -> Path:
         if not folder and output != STDOUT:
@@ -103,15 +106,14 @@ def eight_bits(photo: Array) -> Array:
     return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
 
 
-def save(path: Path, array: Array, *, to_stdout: bool, force: bool, pages: bool = False) -> None:
+def save(path: Path, data: bytes, *, to_stdout: bool = False, force: bool = False) -> None:
     """Write a file, or its bytes to stdout."""
-    if not to_stdout:
-        make_folder(path.parent)
-        io.write(path, array, overwrite=force, pages=pages)
+    if to_stdout:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
         return
-    data = io.encode(array, path, pages=pages)
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    make_folder(path.parent)
+    atomic.write_bytes(path, data, overwrite=force)
 
 
 def make_folder(folder: Path) -> None:

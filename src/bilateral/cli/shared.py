@@ -47,7 +47,7 @@ class Shared:
             min=1, metavar="MB", rich_help_panel=_FILES,
             help="Most memory that one input may unpack to.",
         ),
-    ] = 1074  # fmt: skip
+    ] = 1000  # fmt: skip
     key: Annotated[
         str | None,
         typer.Option(metavar="NAME", rich_help_panel=_FILES, help="Which array of an NPZ file."),

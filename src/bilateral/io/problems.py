@@ -21,8 +21,8 @@ def shown(path: str | os.PathLike[str]) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def first_line(error: BaseException, most: int = 200) -> str:
-    """What an exception says, cut to one line of a bearable length."""
+def first_line(error: BaseException | str, most: int = 200) -> str:
+    """What an exception says, as one line of a bearable length."""
     text = " ".join(str(error).split()) or type(error).__name__
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= most else text[: most - 3] + "..."
