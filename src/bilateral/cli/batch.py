@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import sys
 import time
 import traceback
@@ -200,10 +199,8 @@ def _check(shared: Shared, many: bool) -> None:
 
 def _message(error: Exception, name: str) -> str:
     """One line for people."""
-    if isinstance(error, io.FileError):
-        text = str(error)
-        named = isinstance(error, io.MissingPackageError) or os.path.basename(name) in text
-        return text if named else f"{shown(name)}: {text}"
+    if isinstance(error, io.FileError):  # which names its file
+        return str(error)
     if isinstance(error, MemoryError):
         return f"{shown(name)}: does not fit into memory."
     text = first_line(error, 500)

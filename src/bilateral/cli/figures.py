@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bilateral import io
 from bilateral.cli.outputs import eight_bits
 from bilateral.cli.result import Kind, Result
 from bilateral.io.limits import size_text
@@ -25,7 +24,7 @@ def figures(kind: Kind, result: Result, truth: Array) -> Figures:
         in 8-bit levels and PSNR in dB. Labels: accuracy and mean intersection over union.
     """
     if truth.shape != result.shown.shape:
-        raise io.FileError(
+        raise ValueError(
             f"truth: expected {size_text(result.shown.shape)} as the result, "
             f"got {size_text(truth.shape)}."
         )

@@ -39,10 +39,11 @@ def decode(data: bytes, options: Options) -> Array:
     elif names not in (["R", "G", "B"], ["R", "G", "B", "A"]):
         listed = ", ".join(ascii(name)[1:-1][:40] for name in list(pixels)[:12])
         raise FileError(f"expected one channel, or R, G, B (and A), got: {listed or 'none'}.")
-    shapes = {pixels[name].shape for name in names}
-    if shapes != {(height, width)}:
-        raise FileError("channels of different sizes are not supported.")
     planes = [pixels[name] for name in names]
+    if {plane.shape for plane in planes} != {(height, width)}:
+        raise FileError("channels of different sizes are not supported.")
+    if len({plane.dtype.kind for plane in planes}) > 1:
+        raise FileError("integer channels beside floating point ones are not supported.")
     return planes[0] if len(planes) == 1 else np.stack(planes, axis=-1)
 
 
