@@ -134,6 +134,9 @@ def test_solve(here: Path, call: Main) -> None:
 def test_solve_colours_and_videos(here: Path, call: Main) -> None:
     works(call("solve", "photo.png", "photo.png", "-o", "soft.png", "--preview"))
     assert io.read(here / "soft.png").shape == (48, 64, 3)
+    io.write(here / "flow.npy", np.ones((48, 64, 2), np.float32))
+    works(call("solve", "photo.png", "flow.npy", "-o", "f.npy", "--preview", "--report", "f.html"))
+    assert io.read(here / "f.preview.png").shape == (48, 64, 3)
     made = [disk.scene(number) for number in range(3)]
     io.write(here / "video.tif", np.stack([m.photo for m in made]), pages=True)
     io.write(here / "maps.tif", np.stack([m.depth for m in made]), pages=True)
@@ -313,7 +316,7 @@ def test_version(call: Main) -> None:
 def test_starting_imports_no_codec() -> None:
     code = (
         "import sys; from bilateral.cli.main import main; main(['depth', '--help']);"
-        "late = {'rich', 'PIL', 'imagecodecs', 'tifffile', 'OpenEXR', 'skimage', 'torch', 'json'};"
+        "late = {'rich', 'PIL', 'imagecodecs', 'tifffile', 'OpenEXR', 'skimage', 'torch'};"
         "sys.exit(' '.join(late & sys.modules.keys()) or 0)"
     )
     import subprocess

@@ -17,7 +17,8 @@ def preview(kind: Kind, values: Array, span: tuple[float, float] | None) -> Arra
     Parameters
     ----------
     kind : {"map", "photo", "labels"}
-    values : array
+    values : (H, W) or (H, W, K) array
+        Of many channels only the first is shown.
     span : (low, high), optional
         The values at both ends of the colours; by default the 1st and 99th percentile.
 
@@ -25,8 +26,10 @@ def preview(kind: Kind, values: Array, span: tuple[float, float] | None) -> Arra
     -------
     (H, W, 3) or (H, W) uint8 array
     """
-    if kind == "photo" or values.ndim == 3:
+    if kind == "photo" or values.shape[2:] == (3,):
         return eight_bits(values)
+    if values.ndim == 3:
+        values = values[..., 0]
     if kind == "labels":
         return label_colours(values)
     from bilateral.cli import pictures
