@@ -16,6 +16,7 @@ from benchmarks.tables import cores, met, table
 from benchmarks.timing import Timing, clock, geometric_mean
 from bilateral import io
 
+KINDS = ("command", "files", "memory")
 STARTS = ("--help", "depth --help")
 TARGETS = {"rate_percent_of_loop_at_least": 85.0, "start_seconds_at_most": 0.3}
 
@@ -67,11 +68,14 @@ def make(folder: Path, number: int, shape: tuple[int, int]) -> None:
 def compare(folder: Path, number: int, jobs: int, repeats: int) -> dict[str, Any]:
     """Rates in pictures per second, taken in turns."""
     others = command.machine.Others(children_seconds)
-    seconds: dict[str, list[float]] = {"command": [], "files": [], "memory": []}
+    seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    cpu = dict.fromkeys(seconds, 0.0)
     for _ in range(repeats):
         for kind in seconds:
+            before = children_seconds()
             took, done = clock(run, folder, jobs, kind)
             seconds[kind].append(took if kind != "memory" else float(done))
+            cpu[kind] += (children_seconds() - before) / (repeats * number)
     ratios = {
         kind: [b / a for a, b in zip(seconds["command"], seconds[kind], strict=True)]
         for kind in ("files", "memory")
@@ -81,6 +85,7 @@ def compare(folder: Path, number: int, jobs: int, repeats: int) -> dict[str, Any
         "rates": {kind: number / Timing.of(values).median for kind, values in seconds.items()},
         "percent_of_loop": 100 * geometric_mean(ratios["files"]),
         "percent_of_memory": 100 * geometric_mean(ratios["memory"]),
+        "cpu_seconds_per_picture": cpu,
         "other_work": others.cores(),
     }
 
@@ -119,15 +124,19 @@ def as_text(results: dict[str, Any]) -> str:
     rows = [
         (
             str(row["jobs"]),
-            *(f"{row['rates'][kind]:.1f}" for kind in ("command", "files", "memory")),
+            *(f"{row['rates'][kind]:.1f}" for kind in KINDS),
             f"{row['percent_of_loop']:.0f} %",
             f"{row['percent_of_memory']:.0f} %",
+            " / ".join(f"{1e3 * row['cpu_seconds_per_picture'][k]:.0f}" for k in KINDS[:2]),
             met(row["percent_of_loop"] >= results["targets"]["rate_percent_of_loop_at_least"]),
             cores(row["other_work"]),
         )
         for row in results["batches"]
     ]
-    header = ("jobs", "command /s", "loop /s", "in memory /s", "of loop", "of memory", "", "others")
+    header = (
+        "jobs", "command /s", "loop /s", "in memory /s", "of loop", "of memory",
+        "CPU ms, command / loop", "", "others",
+    )  # fmt: skip
     height, width = pictures["shape"]
     lines = [
         f"# {pictures['number']} depth maps of {width} x {height}",
