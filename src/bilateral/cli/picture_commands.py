@@ -148,7 +148,7 @@ def segment(
 
     Example: bilateral segment scores.npy photo.jpg -o labels.png --preview
     """
-    read, chosen = reader(shared), confidence if confidence in CONFIDENCES else None
+    read, is_name = reader(shared), confidence in CONFIDENCES
 
     def work(files: Files) -> Result:
         scores, photo = read.scores(files.paths["probabilities"]), read.photo(files.paths["image"])
@@ -156,7 +156,7 @@ def segment(
         p = tasks.refine_segmentation(
             scores,
             photo,
-            confidence=trust if chosen is None else chosen,
+            confidence=confidence if trust is None else trust,
             logits=logits,
             ignore=read.optional_mask(files.paths.get("ignore")),
             sigma_xy=sigma_xy,
@@ -175,7 +175,7 @@ def segment(
     inputs = {
         "probabilities": probabilities,
         "image": image,
-        "confidence": confidence if chosen is None else None,
+        "confidence": None if is_name else confidence,
         "ignore": ignore,
     }
     return Task(inputs, work, read.labels, "labels", lambda _: ".png")
