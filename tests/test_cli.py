@@ -219,7 +219,6 @@ def soft_classes() -> files.Array:
     return np.moveaxis(p / p.sum(axis=0), 0, -1).astype(np.float32)
 
 
-@pytest.mark.skipif(not hasattr(tasks, "refine_segmentation"), reason="no such task yet")
 def test_segment(here: Path, call: Main) -> None:
     scores, photo = soft_classes(), disk.scene().photo
     io.write(here / "scores.npy", scores)
@@ -239,7 +238,6 @@ def test_segment(here: Path, call: Main) -> None:
     np.testing.assert_array_equal(io.read(here / "l.npy"), labels)
 
 
-@pytest.mark.skipif(not hasattr(tasks, "refine_segmentation"), reason="no such task yet")
 def test_segment_a_mask(here: Path, call: Main) -> None:
     made = disk.scene()
     mask = np.where(made.truth == 1500, 255, 0).astype(np.uint8)

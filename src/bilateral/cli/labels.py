@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CONFIDENCES = ("boundary", "uniform", "entropy")
 LABEL_FORMATS = (".png", ".bmp")
 
 

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from bilateral import tasks
 from bilateral.cli import arguments as a
 from bilateral.cli.inputs import Unit, reader
-from bilateral.cli.labels import CONFIDENCES, LABEL_FORMATS, best_class, stored_labels
+from bilateral.cli.labels import LABEL_FORMATS, best_class, stored_labels
 from bilateral.cli.outputs import dtype_for, photo_for
 from bilateral.cli.result import Files, Result, Task
 from bilateral.cli.shared import Shared
+from bilateral.tasks.segmentation import CONFIDENCES
 
 Array = NDArray[Any]
 
