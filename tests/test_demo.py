@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip("rich", reason="the demo's progress and tables need rich")
+pytest.importorskip("typer", reason="the command line needs typer")
 pytest.importorskip("skimage", reason="the demo's photograph comes with scikit-image")
 
 from PIL import Image
 
 from bilateral.cli import demo, pictures, scenes
+from bilateral.cli.main import main
 
 MEASURED = ("superres", "stereo")  # not the truth with something taken away
 WRONG = {"segment": 0.1}  # the part that is wrong at least
@@ -51,7 +53,7 @@ def test_picture_holds_four_panels(sparse):
 
 
 def test_main_writes_and_sums_up(tmp_path, capsys):
-    assert demo.main(["--scene", "sparse", "--output", str(tmp_path)]) == 0
+    assert demo.main(tmp_path, ["sparse"]) == 0
     out, err = capsys.readouterr()
     assert [file.name for file in tmp_path.iterdir()] == ["sparse.png"]
     assert "sparse.png" in out
@@ -61,8 +63,7 @@ def test_main_writes_and_sums_up(tmp_path, capsys):
 
 
 def test_several_scenes_end_with_a_contact_sheet(tmp_path, capsys):
-    wanted = ["--scene", "sparse", "--scene", "superres"]
-    assert demo.main([*wanted, "--output", str(tmp_path)]) == 0
+    assert demo.main(tmp_path, ["sparse", "superres"]) == 0
     assert "all.png" in capsys.readouterr().out
     sizes = []
     for name in ("sparse", "superres", "all"):
@@ -94,15 +95,13 @@ def test_pictures_and_labels_are_repaired_better_than_usual(scene, tmp_path):
 
 
 def test_list(capsys):
-    assert demo.main(["--list"]) == 0
+    assert main(["demo", "--list"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert listed == [scene.name for scene in demo.SCENES]
 
 
 def test_unknown_scene(capsys, tmp_path):
-    with pytest.raises(SystemExit) as stop:
-        demo.main(["--scene", "moon", "--output", str(tmp_path / "none")])
-    assert stop.value.code == 2
+    assert main(["demo", "--scene", "moon", "--output", str(tmp_path / "none")]) == 2
     err = capsys.readouterr().err
     assert "'moon'" in err
     assert "sparse" in err
@@ -112,7 +111,7 @@ def test_unknown_scene(capsys, tmp_path):
 @pytest.mark.parametrize("module", ["rich", "skimage"])
 def test_missing_library(module, monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, module, None)
-    assert demo.main(["--output", str(tmp_path)]) == 1
+    assert demo.main(tmp_path) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
     assert 'pip install "bilateral[demo]"' in err
@@ -121,7 +120,7 @@ def test_missing_library(module, monkeypatch, capsys, tmp_path):
 def test_output_that_is_a_file(tmp_path, capsys):
     file = tmp_path / "taken"
     file.touch()
-    assert demo.main(["--scene", "sparse", "--output", str(file)]) == 1
+    assert demo.main(file, ["sparse"]) == 1
     assert "taken" in capsys.readouterr().err
 
 
