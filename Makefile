@@ -15,7 +15,7 @@ demo: $(VENV)/installed-demo ## spoil a depth map, repair it, write pictures to 
 	$(BIN)/python -m bilateral demo
 
 test: lint core-test $(VENV)/installed-test ## all checks and tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
 	$(PYTHON) -m pytest tests/test_cuda.py
