@@ -1,1 +1,1 @@
-"""The methods that the paper compares with, as baselines."""
+"""The paper's tables and figures again: ``python -m benchmarks.paper [--data DIR]``."""

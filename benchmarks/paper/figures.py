@@ -1,0 +1,180 @@
+"""The figures, by matplotlib."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+mpl.use("Agg")
+mpl.rcParams.update(
+    {
+        "svg.hashsalt": "bilateral",  # the same file for the same numbers
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.alpha": 0.3,
+        "legend.frameon": False,
+    }
+)
+COLOURS = ("#9a9a9a", "#56b4e9", "#e69f00", "#0072b2", "#d55e00", "#009e73", "#cc79a7")
+
+
+def save(figure: Figure, file: Path) -> None:
+    kind = {"metadata": {"Date": None}} if file.suffix == ".svg" else {"dpi": 110}
+    figure.savefig(file, bbox_inches="tight", **kind)
+    plt.close(figure)
+
+
+def convergence(
+    results: dict[str, Any], kinds: Sequence[str], methods: Sequence[str], file: Path
+) -> None:
+    """Medians as lines, the 25th to 75th percentiles as bands."""
+    figure, axes = plt.subplots(1, len(kinds), figsize=(9, 3.6), sharey=True)
+    steps = np.maximum(np.array(results["steps"], float), 0.5)  # the start, left of step 1
+    floor = 1e-7
+    for axis, kind in zip(axes, kinds, strict=True):
+        for name, colour in zip(methods, COLOURS, strict=False):
+            row = {k: np.maximum(results[kind][name][k], floor) for k in ("low", "median", "high")}
+            axis.fill_between(steps, row["low"], row["high"], color=colour, alpha=0.25, lw=0)
+            axis.plot(steps, row["median"], color=colour, label=name, lw=1.6)
+        ticks = (0.5, 1, 2, 5, 10, 25, 50, 100, 200)
+        axis.set(xscale="log", yscale="log", xlim=(0.5, 200), ylim=(floor, 1.5))
+        axis.set_xticks(ticks, ["start", *(f"{tick:g}" for tick in ticks[1:])])
+        axis.minorticks_off()
+        axis.set(xlabel="PCG steps", title=f"{kind} data")
+    axes[0].set_ylabel("loss, 1 at the worst start")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.tight_layout(rect=(0, 0.12, 1, 1))
+    save(figure, file)
+
+
+def trade_off(
+    points: Sequence[tuple[str, float, float, str]], labels: tuple[str, str], file: Path
+) -> None:
+    """Error against time, a name at each point.
+
+    Parameters
+    ----------
+    points : sequence of (name, seconds, error, kind)
+        Of the kinds "ours", "peer" (measured) and "paper" (quoted).
+    labels : (str, str)
+        Of the axes.
+    file : Path
+    """
+    looks = {
+        "ours": ("o", COLOURS[4], "bilateral, measured"),
+        "peer": ("s", COLOURS[3], "others, measured here"),
+        "paper": ("^", COLOURS[0], "the paper's, on its workstation"),
+    }
+    figure, axis = plt.subplots(figsize=(7.5, 4.6))
+    for kind, (marker, colour, label) in looks.items():
+        chosen = [(x, y) for _, x, y, of in points if of == kind]
+        if chosen:
+            axis.scatter(*zip(*chosen, strict=True), marker=marker, color=colour, label=label, s=28)
+    axis.set(xscale="log", xlabel=labels[0], ylabel=labels[1])
+    axis.margins(x=0.16, y=0.08)
+    figure.canvas.draw()
+    _annotate(axis, [(name, x, y) for name, x, y, _ in points])
+    axis.legend(loc="upper right")
+    save(figure, file)
+
+
+def _annotate(axis: Axes, points: Sequence[tuple[str, float, float]]) -> None:
+    """Names beside points, moved up or down from those that they would cover."""
+    transform = axis.transData.transform
+    placed: list[tuple[float, float, float]] = []
+    dots = [transform((x, y)) for _, x, y in points]
+    for (name, _, _), (px, py) in sorted(
+        zip(points, dots, strict=True), key=lambda item: -item[1][1]
+    ):
+        width = 4.4 * len(name) + 10
+        best = None
+        for side in (1, -1):
+            for shift in (0, 8, -8, 16, -16, 24, -24):
+                left = px + 8 if side == 1 else px - 8 - width
+                y = py + shift
+                clash = sum(
+                    abs(y - oy) < 11 and left < ox + ow and ox < left + width
+                    for ox, oy, ow in placed
+                ) + sum(
+                    left - 4 < dx < left + width + 4 and abs(dy - y) < 8
+                    for dx, dy in dots
+                    if (dx, dy) != (px, py)
+                )
+                score = (clash, abs(shift), side == -1)
+                if best is None or score < best[0]:
+                    best = score, left, y, side
+        assert best is not None
+        _, left, y, side = best
+        placed.append((left, y, width))
+        axis.annotate(
+            name,
+            (px, py),
+            xycoords="figure pixels",
+            xytext=(left if side == 1 else left + width, y),
+            textcoords="figure pixels",
+            ha="left" if side == 1 else "right",
+            va="center",
+            fontsize=7,
+        )
+
+
+def bars(groups: dict[str, dict[str, tuple[float, float | None]]], label: str, file: Path) -> None:
+    """Per group a bar per method, with the paper's value as a mark where there is one."""
+    figure, axes = plt.subplots(1, len(groups), figsize=(9, 3.4), sharey=True, squeeze=False)
+    for axis, (group, rows) in zip(axes[0], groups.items(), strict=True):
+        at = np.arange(len(rows))
+        values = [ours for ours, _ in rows.values()]
+        colours = [
+            COLOURS[4] if name.startswith(("RBS", "refine")) else COLOURS[1] for name in rows
+        ]
+        axis.barh(at, values, color=colours, height=0.65)
+        marks = [(paper, i) for i, (_, paper) in enumerate(rows.values()) if paper is not None]
+        if marks:
+            axis.plot(*zip(*marks, strict=True), "k|", ms=14, mew=2, label="the paper's data")
+            axis.legend(loc="lower right", fontsize=8)
+        axis.axvline(1, color="black", lw=0.8, ls=":")
+        axis.set(title=group, xlabel=label)
+        axis.set_yticks(at, list(rows))
+        axis.grid(axis="y", visible=False)
+    axes[0][0].invert_yaxis()
+    figure.tight_layout()
+    save(figure, file)
+
+
+def panels(rows: Sequence[Sequence[tuple[str, Array]]], file: Path, width: float = 9) -> None:
+    """Pictures with titles, row by row; maps of one channel share a range within their row."""
+    columns = max(len(row) for row in rows)
+    height, wide = rows[0][0][1].shape[:2]
+    figure, axes = plt.subplots(
+        len(rows),
+        columns,
+        figsize=(width, len(rows) * (width / columns * height / wide + 0.25)),
+        squeeze=False,
+    )
+    for line, row in zip(axes, rows, strict=True):
+        maps = [picture for _, picture in row if picture.ndim == 2]
+        low, high = (
+            np.nanpercentile(np.concatenate([m.ravel() for m in maps[:1]]), [1, 99])
+            if maps
+            else (0, 1)
+        )
+        for axis in line:
+            axis.set_axis_off()
+        for axis, (title, picture) in zip(line, row, strict=False):
+            if picture.ndim == 2:
+                axis.imshow(picture, cmap="magma", vmin=low, vmax=high)
+            else:
+                axis.imshow(picture)
+            axis.set_title(title, fontsize=8)
+    figure.tight_layout(pad=0.4)
+    save(figure, file)
