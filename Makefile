@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch wheel clean
+.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -55,6 +55,9 @@ bench-torch: $(VENV)/installed-bench,torch ## the PyTorch layer's backward, memo
 
 bench-depth: $(VENV)/installed-bench ## depth refinement against OpenCV's filters (DATA=folder)
 	$(BIN)/python -m benchmarks.depth $(if $(DATA),--data $(DATA))
+
+paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/ (DATA=folder)
+	$(BIN)/python -m benchmarks.paper $(if $(DATA),--data $(DATA))
 
 wheel: $(VENV)/bin/pip ## a wheel in dist/
 	$(BIN)/pip wheel --no-deps -w dist .

@@ -67,7 +67,7 @@ class Cache:
         depends = [
             cell.name,
             _library(),
-            _files(tuple(sources(module))),
+            _files(sources(module)),
             _files(cell.inputs),
             self._setting,
         ]
@@ -75,7 +75,8 @@ class Cache:
         return self._folder / module.NAME / f"{key[:32]}.pickle"
 
 
-def sources(module: ModuleType) -> list[Path]:
+@cache
+def sources(module: ModuleType) -> tuple[Path, ...]:
     """A module's file, and those of `benchmarks` that it imports, directly or not."""
     found: dict[str, Path] = {}
     todo = [module.__name__]
@@ -88,7 +89,7 @@ def sources(module: ModuleType) -> list[Path]:
         todo += _imports(found[name])
     # scripts for other Pythons are run, not imported
     workers = {script for file in found.values() for script in file.parent.glob("*_worker.py")}
-    return sorted({*found.values(), *workers})
+    return tuple(sorted({*found.values(), *workers}))
 
 
 def _imports(file: Path) -> list[str]:

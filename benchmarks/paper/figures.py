@@ -39,10 +39,11 @@ def convergence(
 ) -> None:
     """Medians as lines, the 25th to 75th percentiles as bands."""
     figure, axes = plt.subplots(1, len(kinds), figsize=(9, 3.6), sharey=True)
-    steps = np.maximum(np.array(results["steps"], float), 0.5)  # the start, left of step 1
     floor = 1e-7
     for axis, kind in zip(axes, kinds, strict=True):
         for name, colour in zip(methods, COLOURS, strict=False):
+            # the start goes left of step 1
+            steps = np.maximum(np.array(results[kind][name]["steps"], float), 0.5)
             row = {k: np.maximum(results[kind][name][k], floor) for k in ("low", "median", "high")}
             axis.fill_between(steps, row["low"], row["high"], color=colour, alpha=0.25, lw=0)
             axis.plot(steps, row["median"], color=colour, label=name, lw=1.6)

@@ -14,7 +14,7 @@ from benchmarks.depth.cases import errors
 from benchmarks.paper import baselines, figures
 from benchmarks.paper.cells import Cell, Results, Setting, Values
 from benchmarks.paper.stereo import MARGIN, motorcycle
-from benchmarks.superres.scenes import made
+from benchmarks.superres.scenes import made, rms
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import colorize, refine_depth, superres_depth
 
@@ -58,14 +58,11 @@ def superres(quick: bool) -> dict[str, Any]:
     low = low.astype(np.float32)
     maps = {
         "truth": truth.astype(np.float32),
-        "input": baselines.nearest(np.nan_to_num(low), truth.shape),
+        "input": baselines.nearest(low, truth.shape),
         "paper": superres_depth(low, photo, preset="paper"),
         "best": superres_depth(low, photo),
     }
-    known = np.isfinite(truth)
-    rmse = {
-        name: float(np.sqrt(np.mean((depth - truth)[known] ** 2))) for name, depth in maps.items()
-    }
+    rmse = {name: rms(depth - truth) for name, depth in maps.items()}
     return {"photo": photo, **maps, "rmse": rmse}
 
 

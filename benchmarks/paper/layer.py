@@ -34,6 +34,7 @@ def measure(photo: Photo, setting: Setting) -> list[dict[str, Any]]:
         rows.append(
             {
                 "photograph": photo.name,
+                "torch": cases.torch.__version__,
                 "data": kind,
                 "channels": channels,
                 "smoothness": smoothness,
@@ -82,8 +83,9 @@ def as_text(results: Results) -> str:
     )
     return "\n\n".join(
         [
-            "CPU time of one thread, on a grid that is there, to target and confidence; and the "
-            "largest error of a gradient, in % of its norm.",
+            f"CPU time of one thread by PyTorch {results['rows'][0]['torch']}, on a grid that is "
+            "there, to target and confidence; and the largest error of a gradient, in % of its "
+            "norm.",
             table(("photograph", "data", "forward, ms", "backward, ms", "ratio", "error, %"), rows),
             f'Geometric mean {results["ratio"]:.2f}. The paper: "no more costly than computing '
             'the forward pass".',

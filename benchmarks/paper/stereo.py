@@ -41,7 +41,7 @@ BASELINES = {
     "weighted median": "weighted median, OpenCV",
     "domain transform": "domain transform, OpenCV",
     "fast global smoother": "fast global smoother, OpenCV",
-    "WLS with confidence": "the same with our confidence",
+    "WLS with confidence": "fast global smoother, our confidence",
 }
 # of our rows, the paper's
 PAPERS = {
