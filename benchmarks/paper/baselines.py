@@ -81,7 +81,7 @@ def joint_bilateral_upsampling(
     centre = [np.rint(at).astype(np.intp) for at in position]
     colours = photo.astype(np.float32)
     seen = colours[_middle(shape[0], low.shape[0])][:, _middle(shape[1], low.shape[1])]
-    total, weights = np.zeros(shape, np.float32), np.full(shape, 1e-12, np.float32)
+    total, weights = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     for dy in range(-radius, radius + 1):
         for dx in range(-radius, radius + 1):
             near, at = [], []
@@ -94,7 +94,8 @@ def joint_bilateral_upsampling(
             there = np.ix_(*at)
             difference = colours - seen[there]
             square = np.einsum("ijk,ijk->ij", difference, difference)
-            w = np.exp(square * np.float32(-0.5 / sigma_rgb**2))
+            # a colour like no other takes the mean of what is near
+            w = np.exp(square * np.float32(-0.5 / sigma_rgb**2)) + np.float32(1e-6)
             w *= near[0][:, np.newaxis] * near[1]
             total += w * low[there]
             weights += w
@@ -137,7 +138,10 @@ def weighted_least_squares(
     r = z - product(x)
     s = r / diagonal
     d, new = s.copy(), float(np.vdot(r, s))
+    enough = 1e-10 * new
     for _ in range(steps):
+        if new <= enough:
+            break
         q = product(d)
         alpha = np.float32(new / float(np.vdot(d, q)))
         x += alpha * d

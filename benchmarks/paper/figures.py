@@ -9,6 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -141,14 +143,19 @@ def bars(groups: dict[str, dict[str, tuple[float, float | None]]], label: str, f
         axis.barh(at, values, color=colours, height=0.65)
         marks = [(paper, i) for i, (_, paper) in enumerate(rows.values()) if paper is not None]
         if marks:
-            axis.plot(*zip(*marks, strict=True), "k|", ms=14, mew=2, label="the paper's data")
-            axis.legend(loc="lower right", fontsize=8)
+            axis.plot(*zip(*marks, strict=True), "k|", ms=14, mew=2)
         axis.axvline(1, color="black", lw=0.8, ls=":")
         axis.set(title=group, xlabel=label)
         axis.set_yticks(at, list(rows))
         axis.grid(axis="y", visible=False)
     axes[0][0].invert_yaxis()
-    figure.tight_layout()
+    handles = [
+        Patch(color=COLOURS[4], label="bilateral solver"),
+        Patch(color=COLOURS[1], label="filters"),
+        Line2D([], [], color="black", marker="|", ms=10, mew=2, ls="", label="in the paper"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     save(figure, file)
 
 
