@@ -18,6 +18,9 @@ from benchmarks.paper.cells import Cell, Setting
 
 Kept = dict[str, Any]
 
+_LOOKS = ("benchmarks.paper.figures", "benchmarks.tables")
+"""What shows values and makes none."""
+
 
 class Cache:
     """A folder with a file per cell.
@@ -77,12 +80,13 @@ class Cache:
 
 @cache
 def sources(module: ModuleType) -> tuple[Path, ...]:
-    """A module's file, and those of `benchmarks` that it imports, directly or not."""
+    """A module's file, and those of `benchmarks` that it imports to measure, directly or not."""
     found: dict[str, Path] = {}
     todo = [module.__name__]
     while todo:
         name = todo.pop()
-        spec = None if name in found else importlib.util.find_spec(name)
+        known = name in found or name in _LOOKS
+        spec = None if known else importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
             continue
         found[name] = Path(spec.origin)

@@ -78,13 +78,17 @@ def trade_off(
         "peer": ("s", COLOURS[3], "others, measured here"),
         "paper": ("^", COLOURS[0], "the paper's, on its workstation"),
     }
-    figure, axis = plt.subplots(figsize=(7.5, 4.6))
+    figure, axis = plt.subplots(figsize=(7.5, 5.4))
     for kind, (marker, colour, label) in looks.items():
         chosen = [(x, y) for _, x, y, of in points if of == kind]
         if chosen:
             axis.scatter(*zip(*chosen, strict=True), marker=marker, color=colour, label=label, s=28)
-    axis.set(xscale="log", xlabel=labels[0], ylabel=labels[1])
+    axis.set(xscale="log", yscale="log", xlabel=labels[0], ylabel=labels[1])
     axis.margins(x=0.16, y=0.08)
+    low, high = axis.get_ylim()
+    ticks = [tick for tick in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30) if low < tick < high]
+    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
     figure.canvas.draw()
     _annotate(axis, [(name, x, y) for name, x, y, _ in points])
     axis.legend(loc="upper right")
@@ -92,42 +96,43 @@ def trade_off(
 
 
 def _annotate(axis: Axes, points: Sequence[tuple[str, float, float]]) -> None:
-    """Names beside points, moved up or down from those that they would cover."""
-    transform = axis.transData.transform
+    """Names beside points, moved up or down from what they would cover, in points of 1/72 inch."""
+    scale = 72 / axis.figure.get_dpi()
+    dots = [scale * axis.transData.transform((x, y)) for _, x, y in points]
+    right = scale * axis.get_window_extent().x1
     placed: list[tuple[float, float, float]] = []
-    dots = [transform((x, y)) for _, x, y in points]
-    for (name, _, _), (px, py) in sorted(
-        zip(points, dots, strict=True), key=lambda item: -item[1][1]
+    for (name, x, y), (px, py) in sorted(
+        zip(points, dots, strict=True), key=lambda item: -float(item[1][1])
     ):
-        width = 4.4 * len(name) + 10
-        best = None
+        width = 3.7 * len(name) + 3
+        places = []
         for side in (1, -1):
-            for shift in (0, 8, -8, 16, -16, 24, -24):
-                left = px + 8 if side == 1 else px - 8 - width
-                y = py + shift
-                clash = sum(
-                    abs(y - oy) < 11 and left < ox + ow and ox < left + width
+            for shift in (0, 5, -5, 9, -9, 13, -13, 18, -18):
+                left = px + 5 if side == 1 else px - 5 - width
+                clashes = sum(
+                    abs(py + shift - oy) < 8 and left < ox + ow and ox < left + width
                     for ox, oy, ow in placed
-                ) + sum(
-                    left - 4 < dx < left + width + 4 and abs(dy - y) < 8
+                )
+                clashes += sum(
+                    left - 3 < dx < left + width + 3 and abs(dy - py - shift) < 6
                     for dx, dy in dots
                     if (dx, dy) != (px, py)
                 )
-                score = (clash, abs(shift), side == -1)
-                if best is None or score < best[0]:
-                    best = score, left, y, side
-        assert best is not None
-        _, left, y, side = best
-        placed.append((left, y, width))
+                outside = left + width > right
+                places.append((clashes + 2 * outside, abs(shift), -side, shift, left))
+        _, _, side, shift, left = min(places)
+        placed.append((left, py + shift, width))
         axis.annotate(
             name,
-            (px, py),
-            xycoords="figure pixels",
-            xytext=(left if side == 1 else left + width, y),
-            textcoords="figure pixels",
-            ha="left" if side == 1 else "right",
+            (x, y),
+            xytext=(-5 * side, shift),
+            textcoords="offset points",
+            ha="left" if side == -1 else "right",
             va="center",
             fontsize=7,
+            arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "gray", "shrinkA": 0, "shrinkB": 2}
+            if shift
+            else None,
         )
 
 
