@@ -43,6 +43,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "backward": ("layer", "ratio"),
     "backward_most": ("layer", "largest_ratio"),
 }
+# of each photograph of the speed table
+PHOTO = ("sigma", "vertices", "ms", "opencv_ms", "ratio")
 # a line is left out where one of its numbers is not there
 LINES = (
     "| speed (Table 1), {megapixels:.1f} megapixels, {steps} steps, sigma {sigma}, two threads "
@@ -67,8 +69,14 @@ LINES = (
 
 def collect(stored: Stored) -> dict[str, dict[str, Any]]:
     """Each claim's value, and the file and place that it is from."""
+    photographs = look_up(stored.get("speed"), ["results", "photographs"]) or []
+    places = PLACES | {
+        f"{row['photograph']}, {row['sigma']}, {key}": ("speed", "photographs", str(i), key)
+        for i, row in enumerate(photographs)
+        for key in PHOTO
+    }
     found = {}
-    for name, (experiment, *keys) in PLACES.items():
+    for name, (experiment, *keys) in places.items():
         place = ["results", *keys]
         value = look_up(stored.get(experiment), place)
         if value is not None:
@@ -76,7 +84,7 @@ def collect(stored: Stored) -> dict[str, dict[str, Any]]:
     return found
 
 
-def look_up(value: Any, keys: list[str]) -> float | None:
+def look_up(value: Any, keys: list[str]) -> Any:
     """What lies at the end of a path of keys and, in lists, numbers."""
     for key in keys:
         if isinstance(value, list):
@@ -93,7 +101,27 @@ def block(claims: dict[str, dict[str, Any]]) -> str:
     values = {name: claim["value"] for name, claim in claims.items()}
     lines = [line.format(**values) for line in LINES if _needs(line) <= values.keys()]
     table = ["| | bilateral | beside it |", "| --- | --- | --- |", *lines]
-    return "\n".join([BEGIN, *table, END]) + "\n"
+    return "\n".join([BEGIN, *table, "", *_photographs(claims), END]) + "\n"
+
+
+def _photographs(claims: dict[str, dict[str, Any]]) -> list[str]:
+    """Whole calls against OpenCV's, photograph by photograph."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, claim in claims.items():
+        photo, _, key = name.rpartition(", ")
+        if photo:
+            rows.setdefault(photo, {})[key] = claim["value"]
+    if not any("ratio" in row for row in rows.values()):
+        return []
+    return [
+        "| photograph | sigma | vertices | bilateral, ms | OpenCV, ms | ratio |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        *(
+            f"| {photo.rpartition(', ')[0]} | {row['sigma']} | {row['vertices']:,} "
+            f"| {row['ms']:.0f} | {row['opencv_ms']:.0f} | {row['ratio']:.1f} |"
+            for photo, row in rows.items()
+        ),
+    ]
 
 
 def _needs(line: str) -> set[str]:
