@@ -22,12 +22,15 @@ STORED = {
     if (RESULTS / f"{module.NAME}.json").exists()
 }
 CLAIMS: dict[str, dict[str, Any]] = json.loads((RESULTS / "claims.json").read_text())
+NAMES = re.compile(
+    r"`[^`]*`|\]\([^)]*\)|(Table|Figure|[Ss]ection|Eq\.) [\d.]+|(et al\.|in) (19|20)\d\d"
+)
 NUMBER = re.compile(r"(?<![\w.,-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|\.\d)")
 
 
 def numbers(text: str) -> list[str]:
-    """Those that stand by themselves: not x16, not 4.6.0, not what is in code."""
-    return NUMBER.findall(re.sub(r"`[^`]*`|\]\([^)]*\)", "", text))
+    """Those that stand by themselves: not x16, not 4.6.0, not Table 1, not what is in code."""
+    return NUMBER.findall(NAMES.sub("", text))
 
 
 def claimed(number: str) -> bool:
@@ -92,3 +95,5 @@ def test_nothing_tells_where_it_was_made() -> None:
 def test_numbers_are_found_as_they_are_written() -> None:
     text = "4.1 megapixels, 306,271 vertices, x16, OpenCV 4.6.0, 62 % in `a[3]`, 2-fold, v7."
     assert numbers(text) == ["4.1", "306,271", "62", "2"]
+    text = "Table 2 and section 5.3 by Barron et al. 2016, in 2012: 2016 ms"
+    assert numbers(text) == ["2016"]

@@ -76,7 +76,7 @@ def _losses(
     worst = max(curve[0] for curve in curves.values())
     return {
         "losses": {
-            name: [float((loss - least) / (worst - least)) for loss in curve]
+            name: [max(0.0, (loss - least) / (worst - least)) for loss in curve]
             for name, curve in curves.items()
         },
         "seconds_per_step": seconds,

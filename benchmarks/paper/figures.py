@@ -1,6 +1,7 @@
 """The figures, by matplotlib."""
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
+from PIL import Image
 
 Array = NDArray[Any]
 
@@ -19,6 +21,7 @@ mpl.use("Agg")
 mpl.rcParams.update(
     {
         "svg.hashsalt": "bilateral",  # the same file for the same numbers
+        "svg.fonttype": "none",
         "font.size": 9,
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -31,8 +34,13 @@ COLOURS = ("#9a9a9a", "#56b4e9", "#e69f00", "#0072b2", "#d55e00", "#009e73", "#c
 
 
 def save(figure: Figure, file: Path) -> None:
-    kind = {"metadata": {"Date": None}} if file.suffix == ".svg" else {"dpi": 110}
-    figure.savefig(file, bbox_inches="tight", **kind)
+    if file.suffix == ".svg":
+        figure.savefig(file, bbox_inches="tight", metadata={"Date": None})
+    else:  # few colours make small files
+        memory = BytesIO()
+        figure.savefig(memory, bbox_inches="tight", dpi=90, format="png")
+        picture = Image.open(memory).convert("RGB")
+        picture.quantize(160, dither=Image.Dither.NONE).save(file, optimize=True)
     plt.close(figure)
 
 
@@ -48,7 +56,8 @@ def convergence(
             steps = np.maximum(np.array(results[kind][name]["steps"], float), 0.5)
             row = {k: np.maximum(results[kind][name][k], floor) for k in ("low", "median", "high")}
             axis.fill_between(steps, row["low"], row["high"], color=colour, alpha=0.25, lw=0)
-            axis.plot(steps, row["median"], color=colour, label=name, lw=1.6)
+            line = "--" if "flat" in name else "-"
+            axis.plot(steps, row["median"], line, color=colour, label=name, lw=1.6)
         ticks = (0.5, 1, 2, 5, 10, 25, 50, 100, 200)
         axis.set(xscale="log", yscale="log", xlim=(0.5, 200), ylim=(floor, 1.5))
         axis.set_xticks(ticks, ["start", *(f"{tick:g}" for tick in ticks[1:])])
