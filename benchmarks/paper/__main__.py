@@ -48,6 +48,7 @@ EXPERIMENTS: tuple[ModuleType, ...] = (
     layer,
     gallery,
 )
+PUBLISHED, ELSEWHERE = Path("docs/results"), Path("benchmark-results/paper-results")
 
 
 def main() -> None:
@@ -87,8 +88,8 @@ def options() -> argparse.Namespace:
         "--output",
         type=Path,
         metavar="DIR",
-        default=Path("docs/results"),
-        help="where to write pages, figures and JSON (%(default)s)",
+        help=f"where to write pages, figures and JSON ({PUBLISHED}; without --data or with "
+        f"--quick, {ELSEWHERE})",
     )
     add(
         "--cache",
@@ -111,6 +112,8 @@ def options() -> argparse.Namespace:
         parser.error(f"--repeats: expected at least 1, got {given.repeats}.")
     if given.data is not None and not given.data.is_dir():
         parser.error(f"--data: expected a folder, got {given.data}.")
+    if given.output is None:  # what is published is of whole runs on the real data
+        given.output = ELSEWHERE if given.quick or given.data is None else PUBLISHED
     if given.quick:
         given.repeats = 1
     return given

@@ -34,6 +34,8 @@ AUTHORS = "the authors' files"
 EXACT = ("nearest neighbour", "bilinear", "bicubic", "domain transform")
 """Rows that prove that data and metric agree with the paper's."""
 OFF_BY = 0.01
+AVERAGE = 2.70
+"""The bilateral solver's in Table 3."""
 # of our rows, the paper's where it has another name
 PUBLISHED = {
     "guided filter, OpenCV": "guided filter",
@@ -257,8 +259,10 @@ def as_text(results: Results) -> str:
     parts = [
         "RMSE in grey levels over the paper's window, rows [:1080] and columns [:1320]. In each "
         "second line what the supplement's table has for the same pictures, its x2 entries of "
-        "methods that filter an enlarged map being over the full map. Times: ours of this run, "
-        f"the paper's on its workstation.\n\n![Error against time]({FIGURE})",
+        "methods that filter an enlarged map being over the full map. The averages of its Table 3 "
+        f"are over three scenes (its solver: {AVERAGE:.2f}), here both are over those that are "
+        "there. Times: ours of this run, the paper's on its workstation.\n\n"
+        f"![Error against time]({FIGURE})",
         table(header, rows),
     ]
     off = results["reproduction"]
