@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch paper wheel clean
+.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -49,6 +49,9 @@ bench-superres: $(VENV)/installed-bench ## depth super-resolution against the pa
 
 bench-colorization: $(VENV)/installed-bench ## colorization against Levin et al. 2004 (DATA=folder)
 	$(BIN)/python -m benchmarks.colorization $(if $(DATA),--data $(DATA))
+
+bench-segmentation: $(VENV)/installed-bench ## segmentation against a dense CRF (DATA=folder; pydensecrf2 by hand)
+	$(BIN)/python -m benchmarks.segmentation $(if $(DATA),--data $(DATA))
 
 bench-torch: $(VENV)/installed-bench,torch ## the PyTorch layer's backward, memory and gradients (DATA=folder)
 	$(BIN)/python -m benchmarks.torch_layer $(if $(DATA),--data $(DATA))

@@ -33,9 +33,11 @@
 #include "hierarchy.hpp"
 #include "laplacian.hpp"
 #include "lowrank.hpp"
+#include "majority.hpp"
 #include "median.hpp"
 #include "multigrid.hpp"
 #include "nested.hpp"
+#include "outline.hpp"
 #include "polish.hpp"
 #include "probes.hpp"
 #include "pyramid.hpp"
@@ -724,6 +726,25 @@ std::int32_t py_find_regions(const Input<float>& values, const Input<bool>& mask
                       labels.data());
 }
 
+void py_relative_depth(const Input<std::int32_t>& labels, std::size_t radius,
+                       const Output<float>& out, int threads) {
+  require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
+          "shapes do not match");
+  nb::gil_scoped_release release;
+  relative_depth(labels.data(), labels.shape(0), labels.shape(1), radius, out.data(), threads);
+}
+
+void py_majority(const Input<std::int32_t>& labels, std::size_t classes, std::size_t radius,
+                 const Output<std::int32_t>& out, int threads) {
+  require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
+          "shapes do not match");
+  nb::gil_scoped_release release;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    require(labels.data()[i] >= 0 && static_cast<std::size_t>(labels.data()[i]) < classes,
+            "a label lies outside the classes");
+  majority(labels.data(), labels.shape(0), labels.shape(1), classes, radius, out.data(), threads);
+}
+
 template <class T>
 void define_filters(nb::module_& m) {
   m.def("median", &py_median<T>, "image"_a.noconvert(), "out"_a.noconvert(), "size"_a, "threads"_a);
@@ -734,6 +755,10 @@ void define_tasks(nb::module_& m) {
         "blades"_a, "rotation"_a, "out"_a.noconvert(), "threads"_a);
   m.def("match_blocks", &py_match_blocks, "left"_a.noconvert(), "right"_a.noconvert(),
         "disparities"_a, "radius"_a, "margin"_a, "out"_a.noconvert(), "threads"_a);
+  m.def("relative_depth", &py_relative_depth, "labels"_a.noconvert(), "radius"_a,
+        "out"_a.noconvert(), "threads"_a);
+  m.def("majority", &py_majority, "labels"_a.noconvert(), "classes"_a, "radius"_a,
+        "out"_a.noconvert(), "threads"_a);
 }
 
 }  // namespace

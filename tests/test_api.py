@@ -129,6 +129,22 @@ SIGNATURES: dict[str, tuple[list[str], set[str]]] = {
         ["depth", "reference", "confidence"],
         {"preset", "invalid", "mask", "sigma_xy", "scale", "reference_max", "dtype"},
     ),
+    "tasks.refine_segmentation": (
+        ["probabilities", "image"],
+        {
+            "confidence",
+            "labels",
+            "logits",
+            "ignore",
+            "sigma_xy",
+            "sigma_luma",
+            "sigma_chroma",
+            "smoothness",
+            "rank_tolerance",
+            "reference_max",
+            "dtype",
+        },
+    ),
     "set_num_threads": (["n"], set()),
     "get_num_threads": ([], set()),
 }
@@ -163,6 +179,7 @@ DEFAULTS = {
     "confidence.upsampling_support": {"sigma": None, "overlap": "nearest"},
     "confidence.left_right_consistency": {"threshold": 1.0, "view": "left", "soft": False},
     "domain_transform": {"iterations": 3, "weights": None},
+    "tasks.refine_segmentation": {"confidence": "boundary", "labels": False, "ignore": None},
     "tasks.refine_depth": {"confidence": None, "preset": "sensor", "invalid": None, "mask": None},
 }
 

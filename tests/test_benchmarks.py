@@ -172,6 +172,19 @@ def test_levin_takes_weighted_means_of_neighbours() -> None:
         np.testing.assert_allclose(x[y, column], mean)
 
 
+def test_the_segmentation_command_makes_scores_where_there_is_no_data(tmp_path: Path) -> None:
+    done = run(tmp_path / "made", "--quick", what="segmentation")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made" / "segmentation.md").read_text() in done.stdout
+    results = json.loads((tmp_path / "made" / "segmentation.json").read_text())
+    assert results["cases"]
+    for case in results["cases"]:
+        assert case["iou"]["ours"] > case["iou"]["network"]
+        assert ("CRF 67 / 3" in case["iou"]) == (results["crf_skipped"] is None)
+    for row in results["speed"]:
+        assert 0 < row["ours"]["low"] <= row["ours"]["high"]
+
+
 def test_the_layers_command_measures_all_that_it_promises(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the layer needs PyTorch")
     done = run(tmp_path / "made", "--quick", what="torch_layer")

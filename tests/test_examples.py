@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the examples train networks with PyTorch")
+torch = pytest.importorskip("torch", reason="the examples have networks of PyTorch")
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -45,3 +45,13 @@ def test_a_confidence_is_learned_through_the_solver() -> None:
     assert after < 0.95 * before
     assert before < example.error(raw, truth)
     assert all(parameter.grad.abs().max() > 0 for parameter in model.parameters())
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_networks_labels_are_refined() -> None:
+    example = load("refine_segmentation")
+    photo, truth = example.made()
+    before, after = example.segment(example.StandIn(example.COLOURS), photo)
+    assert before.shape == after.shape == truth.shape
+    wrong_before, wrong_after = ((labels != truth).sum() for labels in (before, after))
+    assert wrong_after < 0.5 * wrong_before

@@ -200,6 +200,10 @@ def defocus(
     out: NDArray[Any],
     threads: int,
 ) -> None: ...
+def relative_depth(labels: NDArray[Any], radius: int, out: NDArray[Any], threads: int) -> None: ...
+def majority(
+    labels: NDArray[Any], classes: int, radius: int, out: NDArray[Any], threads: int
+) -> None: ...
 def visible(
     claim: NDArray[Any],
     surface: NDArray[Any],

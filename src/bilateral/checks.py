@@ -769,6 +769,98 @@ def scene_depth(value: ArrayLike, shape: tuple[int, int], kind: str) -> Array:
     return values
 
 
+class Scores(NamedTuple):
+    """Checked scores of classes, and how the result should look."""
+
+    values: Array
+    """(h, w, K) in float32 or float64; (h, w, 1) for a foreground."""
+    logits: bool
+    """Whether they are logits rather than probabilities."""
+    finite: bool
+    """Whether all values are finite, and their sums."""
+    layout: tuple[int, ...]
+    """What follows height and width in the result's shape."""
+    dtype: np.dtype[Any]
+
+
+_SUM_TOLERANCE = 0.01
+"""Probabilities of half precision, or rounded to two digits, sum to 1 up to this."""
+
+
+def scores(
+    name: str,
+    value: ArrayLike,
+    logits: bool | None,
+    shape: tuple[int, ...],
+    dtype: DTypeLike | None,
+    hidden: Array | None = None,
+) -> Scores:
+    """Probabilities or logits of K classes (h, w, K), or of a foreground (h, w), of any size.
+
+    Those `hidden` in a map of the image's shape become NaN.
+    """
+    given = _array(name, value)
+    if given.ndim not in (2, 3) or given.size == 0:
+        raise ValueError(
+            f"{name}: expected shape (h, w, K), or (h, w) for a foreground, with at least one "
+            f"value, got {given.shape}. Channels come last."
+        )
+    if given.ndim == 3 and given.shape[1:] == shape and given.shape[:2] != shape:
+        raise ValueError(
+            f"{name}: expected channels last, (h, w, K), got shape {given.shape} for an image of "
+            f"{shape}. Turn it: np.moveaxis({name}, 0, -1)."
+        )
+    if logits is not None and not isinstance(logits, bool | np.bool_):
+        raise TypeError(f"logits: expected True, False or None, got {_got(logits)}.")
+    values = given[..., np.newaxis] if given.ndim == 2 else given
+    if values.shape[2] == 1 and given.dtype.kind in "ui" and not logits:
+        _mask_values(name, values)
+    values = np.ascontiguousarray(values, _compute_dtype(given.dtype))
+    if hidden is not None and hidden.shape == values.shape[:2]:
+        values = np.where(hidden[..., np.newaxis], values.dtype.type(np.nan), values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, sums = values.min(), values @ np.ones(values.shape[2], values.dtype)
+    finite = bool(np.isfinite(sums).all())
+    if not finite:
+        whole = np.isfinite(values).all(axis=2)
+        none = -np.inf if np.isneginf(values).any() else np.inf  # no logit is a probability
+        low = values[whole].min(initial=np.inf) if whole.any() else none
+        with np.errstate(over="ignore"):
+            sums = values[whole].sum(axis=1)
+    several, most = values.shape[2] > 1, sums.max(initial=1)
+    if logits is None:
+        least = sums.min(initial=1) if several else 1.0
+        logits = bool(low < 0 or max(most - 1, 1 - least) > _SUM_TOLERANCE)
+    elif not logits and (low < 0 or (not several and most > 1 + _SUM_TOLERANCE)):
+        raise ValueError(
+            f"{name}: expected probabilities from 0 to 1, since logits=False, got "
+            f"{low if low < 0 else most}. Leave logits out, or give logits=True."
+        )
+    usual = given.dtype.newbyteorder("=") if given.dtype.kind == "f" else np.dtype(np.float32)
+    layout = () if given.ndim == 2 else (given.shape[2],)
+    result = usual if dtype is None else _result_dtype(dtype)
+    return Scores(values, bool(logits), finite, layout, result)
+
+
+def _mask_values(name: str, values: Array) -> None:
+    low, high = values.min(), values.max()
+    if low < 0 or high > 1:
+        raise ValueError(
+            f"{name}: expected 0 and 1, since it is one channel of integers, got values from {low} "
+            f"to {high}. For a mask of 0 and 255 give {name} > 0, for a map of labels "
+            f"np.eye(K)[{name}], for logits {name}.astype(np.float32)."
+        )
+
+
+def some_scores(known: Array) -> None:
+    """Raise if no pixel's classes are known."""
+    if not known.any():
+        raise ValueError(
+            "probabilities: expected finite values at one pixel at least, got none: all are NaN or "
+            "infinite, ignored, or have no confidence. Check these, and what the network returned."
+        )
+
+
 def as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
     """Values as another dtype: integers are rounded, and what does not fit becomes the limit."""
     if values.dtype == dtype:

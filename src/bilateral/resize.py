@@ -15,14 +15,21 @@ def bicubic(values: Array, shape: tuple[int, ...]) -> Array:
     return interpolate(values, shape, _cubic, reach=2)
 
 
+def bilinear(values: Array, shape: tuple[int, ...]) -> Array:
+    """Interpolate an (h, w) or (h, w, K) map to another shape, linearly along both axes."""
+    return interpolate(values, shape, lambda t: np.maximum(1 - t, 0), reach=1)
+
+
 def interpolate(values: Array, shape: tuple[int, ...], kernel: Kernel, reach: int) -> Array:
     """Weigh the `reach` nearest samples on both sides by a kernel of the distance along each axis.
 
     The distance is in samples of `values`. Beyond the border the outermost sample counts again.
     """
-    rows = _along_first_axis(values, shape[0], kernel, reach)
-    columns = _along_first_axis(np.ascontiguousarray(rows.T), shape[1], kernel, reach)
-    return np.ascontiguousarray(columns.T)
+    turned = np.ascontiguousarray(np.swapaxes(values, 0, 1))
+    columns = _along_first_axis(turned, shape[1], kernel, reach)
+    return _along_first_axis(
+        np.ascontiguousarray(np.swapaxes(columns, 0, 1)), shape[0], kernel, reach
+    )
 
 
 def _along_first_axis(values: Array, length: int, kernel: Kernel, reach: int) -> Array:
@@ -33,7 +40,7 @@ def _along_first_axis(values: Array, length: int, kernel: Kernel, reach: int) ->
     for sample in range(1 - reach, reach + 1):
         at = before + sample
         weight = kernel(np.abs(position - at)).astype(values.dtype)
-        out += weight[:, np.newaxis] * values[np.clip(at, 0, size - 1)]
+        out += weight.reshape(-1, *[1] * (values.ndim - 1)) * values[np.clip(at, 0, size - 1)]
     return out
 
 

@@ -122,6 +122,27 @@ def median(image: Array, size: int) -> Array:
     return out
 
 
+def relative_depth(labels: NDArray[np.int32], radius: int) -> NDArray[np.float32]:
+    """Distance to the nearest outline of (H, W) labels, relative to the largest one nearby.
+
+    "Nearby" is in the same region, up to `radius` pixels along its row and then its column.
+    Labels below 0 are unknown, and 1 is the result where there is no outline.
+    """
+    out = np.empty(labels.shape, np.float32)
+    _core.relative_depth(labels, radius, out, get_num_threads())
+    return out
+
+
+def majority(labels: NDArray[np.int32], classes: int, radius: int) -> NDArray[np.int32]:
+    """The (H, W) label that fills more than half of the window around each pixel, or its own.
+
+    Labels are from 0 to `classes` - 1, the window's sides 2 `radius` + 1 pixels.
+    """
+    out = np.empty_like(labels)
+    _core.majority(labels, classes, radius, out, get_num_threads())
+    return out
+
+
 class Matches(NamedTuple):
     """What block matching found: an interval around the best disparity; the best of the right."""
 

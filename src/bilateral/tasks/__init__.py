@@ -3,6 +3,7 @@
 from bilateral.tasks.colorize import Colorizer, colorize
 from bilateral.tasks.defocus import defocus
 from bilateral.tasks.refine import refine_depth
+from bilateral.tasks.segmentation import refine_segmentation
 from bilateral.tasks.stereo import match_blocks, stereo_depth
 from bilateral.tasks.superres import superres_depth
 
@@ -12,6 +13,7 @@ __all__ = [
     "defocus",
     "match_blocks",
     "refine_depth",
+    "refine_segmentation",
     "stereo_depth",
     "superres_depth",
 ]

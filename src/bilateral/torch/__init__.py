@@ -25,5 +25,6 @@ except ModuleNotFoundError as error:
 from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust
+from bilateral.torch.segmentation import refine_segmentation
 
-__all__ = ["BilateralSolver", "solve", "solve_robust"]
+__all__ = ["BilateralSolver", "refine_segmentation", "solve", "solve_robust"]

@@ -1,9 +1,10 @@
 """Shapes and dtypes of tensors: what users give, as (B, C, H, W)."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bilateral import checks
@@ -154,3 +155,61 @@ def smoothness(value: float | Tensor) -> Tensor:
             raise TypeError(f"smoothness: expected floating point, got a tensor of {value.dtype}.")
         return value.reshape(())
     return torch.tensor(checks.positive("smoothness", value), dtype=torch.float64)
+
+
+def scores(probabilities: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores (B, K, h, w) of classes and images (B, 1 or 3, H, W), of any sizes and devices."""
+    for name, value in (("probabilities", probabilities), ("image", image)):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{name}: expected a tensor, since the other is one, got {type(value).__name__}. "
+                f"Use torch.as_tensor, or NumPy arrays for both."
+            )
+        if value.ndim not in (3, 4) or value.numel() == 0:
+            raise ValueError(
+                f"{name}: expected shape (C, H, W) or (B, C, H, W) with at least one value, got "
+                f"{tuple(value.shape)}. Channels come before height and width."
+            )
+    classes = probabilities if probabilities.ndim == 4 else probabilities.unsqueeze(0)
+    images = image if image.ndim == 4 else image.unsqueeze(0)
+    if images.shape[1] not in (1, 3) or images.shape[0] not in (1, classes.shape[0]):
+        hint = (
+            " Channels come first: image.permute(2, 0, 1)."
+            if image.shape[-1] in (1, 3)
+            else " Gray has one channel, RGB three; an image without B serves the whole batch."
+        )
+        raise ValueError(
+            f"image: expected shape (3 or 1, H, W) or ({classes.shape[0]}, 3 or 1, H, W) for "
+            f"probabilities of shape {tuple(probabilities.shape)}, got {tuple(image.shape)}.{hint}"
+        )
+    return classes, images.expand(classes.shape[0], -1, -1, -1)
+
+
+def per_pixel(name: str, value: Tensor, images: int) -> Tensor:
+    """A map (B, H, W) from one of (H, W), (B, H, W) or (B, 1, H, W)."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}: expected a tensor, got {type(value).__name__}.")
+    given = value.squeeze(1) if value.ndim == 4 and value.shape[1] == 1 else value
+    given = given.unsqueeze(0) if given.ndim == 2 else given
+    if given.ndim != 3 or given.shape[0] not in (1, images):
+        raise ValueError(
+            f"{name}: expected one number per pixel, shape (H, W) or ({images}, H, W), got "
+            f"{tuple(value.shape)}."
+        )
+    return given.expand(images, -1, -1)
+
+
+def are_logits(scores: Tensor) -> bool | None:
+    """Whether any image of a batch has logits; None if one alone may tell."""
+    if len(scores) == 1:
+        return None
+    return any(
+        checks.scores("probabilities", array(one).swapaxes(0, 2), None, (), None).logits
+        for one in scores
+    )
+
+
+def array(value: Tensor) -> NDArray[Any]:
+    """A tensor's values; NumPy has no bfloat16."""
+    value = value.detach().cpu()
+    return (value.float() if value.dtype == torch.bfloat16 else value).numpy()

@@ -1,0 +1,1 @@
+"""Segmentation against a dense CRF: networks' real scores, and made ones with exact truth."""
