@@ -30,7 +30,6 @@ MAP = RNG.uniform(0, 9, (24, 32)).astype(np.float32)
     "enlarge",
     [
         lambda low: baselines.nearest(low, (24, 32)),
-        lambda low: baselines.bilinear(low, (24, 32)),
         lambda low: baselines.joint_bilateral_upsampling(low, PHOTO, 1.5, 16, 3),
         lambda low: baselines.fast_guided_filter(PHOTO, baselines.nearest(low, (24, 32)), 4, 5, 2),
         lambda low: baselines.weighted_least_squares(PHOTO, baselines.nearest(low, (24, 32)), 50),
@@ -40,10 +39,8 @@ def test_baselines_keep_constants(enlarge: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(enlarge(np.full_like(LOW, 7)), np.full((24, 32), 7), rtol=1e-4)
 
 
-def test_enlarging_takes_the_pixel_below_and_straight_lines_between() -> None:
+def test_nearest_takes_the_pixel_below() -> None:
     assert baselines.nearest(np.array([[1, 2]]), (1, 5)).tolist() == [[1, 1, 2, 2, 2]]
-    lines = baselines.bilinear(np.array([[0.0, 4.0]]), (1, 4))
-    np.testing.assert_allclose(lines, [[0, 1, 3, 4]])
 
 
 def test_joint_bilateral_upsampling_stays_on_its_side_of_an_edge() -> None:

@@ -23,10 +23,6 @@ def nearest(low: Array, shape: tuple[int, ...]) -> Array:
     return low[np.ix_(rows, columns)]
 
 
-def bilinear(low: Array, shape: tuple[int, ...]) -> Array:
-    return resize.interpolate(low, shape, lambda t: np.maximum(1 - t, 0), reach=1)
-
-
 def fast_guided_filter(
     photo: Array, z: Array, radius: int, sigma: float, subsampling: int
 ) -> Array:
@@ -56,7 +52,7 @@ def fast_guided_filter(
     slope = np.linalg.solve(variance, covariance[..., np.newaxis])[..., 0]
     offset = z_mean - (slope * guide_mean).sum(axis=2)
     planes = mean(np.dstack([slope, offset]))
-    large = np.dstack([bilinear(planes[..., k], z.shape) for k in range(4)])
+    large = resize.bilinear(planes, z.shape)
     return np.asarray((large[..., :3] * photo).sum(axis=2) + large[..., 3])
 
 

@@ -69,6 +69,7 @@ class Cache:
     def _file(self, module: ModuleType, cell: Cell) -> Path:
         depends = [
             cell.name,
+            cell.depends,
             _library(),
             _files(sources(module)),
             _files(cell.inputs),

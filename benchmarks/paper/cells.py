@@ -1,7 +1,7 @@
 """What an experiment consists of: cells that are measured one by one, and kept."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,8 +32,10 @@ class Cell:
     name: str
     work: Callable[[], Any]
     """Makes a value of plain Python and NumPy objects."""
-    inputs: tuple[Path, ...] = field(default=())
+    inputs: tuple[Path, ...] = ()
     """The files that it reads."""
+    depends: str = ""
+    """What else its value depends on, such as a peer's version."""
 
 
 class Experiment(Protocol):

@@ -37,6 +37,11 @@ PLACES: dict[str, tuple[str, ...]] = {
     "colour_levin": ("colorization", "mean", "levin"),
     "colour_seconds": ("colorization", "seconds_per_megapixel", "ours"),
     "colour_ratio": ("colorization", "ratio"),
+    "network": ("segmentation", "mean", "network"),
+    "segmentation": ("segmentation", "mean", "ours"),
+    "segmentation_ms": ("segmentation", "ours_ms"),
+    "crf": ("segmentation", "mean", "CRF 30 / 5"),
+    "crf_ratio": ("segmentation", "ratio"),
     "rank_least": ("lowrank", "least_ratio"),
     "rank_most": ("lowrank", "largest_ratio"),
     "rank_paper": ("lowrank", "published"),
@@ -61,6 +66,8 @@ LINES = (
     "{superres_off:.2f} % | |",
     "| colorization (section 5.3) | chroma at {colour:.1f} dB, {colour_seconds:.2f} s per "
     "megapixel | Levin et al. 2004: {colour_levin:.1f} dB, {colour_ratio:.0f} times as long |",
+    "| segmentation (Table 4) | IOU {network:.1f} % to {segmentation:.1f} % in "
+    "{segmentation_ms:.0f} ms | dense CRF: {crf:.1f} %, {crf_ratio:.1f} times as long |",
     "| low rank (supplement) | {rank_least:.1f} to {rank_most:.1f} times as fast "
     "| the paper: about {rank_paper:.0f} |",
     "| a backward pass, in forward ones | {backward:.2f} | {backward_most:.2f} at most |",

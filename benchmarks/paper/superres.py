@@ -129,7 +129,7 @@ def _methods(
     photo, shape = scene.photo, scene.truth.shape
     methods: dict[str, Callable[[], Array]] = {
         "nearest neighbour": lambda: baselines.nearest(low, shape),
-        "bilinear": lambda: baselines.bilinear(low, shape),
+        "bilinear": lambda: resize.bilinear(low, shape),
         "bicubic": lambda: resize.bicubic(low, shape),
         "domain transform": lambda: bilateral.domain_transform(target, photo, 8 * factor, 64),
         "fast guided filter": lambda: baselines.fast_guided_filter(
