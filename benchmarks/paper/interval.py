@@ -83,7 +83,7 @@ def compare(pair: Pair, setting: Setting) -> dict[str, Any]:
     found = cpu.match_blocks(*views, pair.most, WINDOW, MARGIN)
     runs: dict[str, list[tuple[float, float]]] = {"intervals": [], "bilateral": []}
     errors, losses = {}, {}
-    for _ in range(min(setting.repeats, 2)):  # SciPy takes seconds
+    for _ in range(setting.repeats):
         built, (grid, data) = clock(_intervals, pair, found)
         solved, (y, start_loss, loss) = clock(_minimize, grid, data)
         runs["intervals"].append((built, solved))

@@ -148,7 +148,10 @@ def _behind(results: Results) -> str:
         if row["iou"][OURS] < max(row["iou"].values())
     ]
     if worse:
-        lines.append(f"- not the best of the table on {', '.join(worse)}")
+        lines.append(
+            f"- not the best of the table on {', '.join(worse)}: the [notes](../segmentation.md) "
+            "look into it"
+        )
     gain = means["plain solve"] - means[NETWORK]
     quoted = results["published"]
     paper = quoted["the paper"][0] - quoted["network"][0]
