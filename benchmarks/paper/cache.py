@@ -91,7 +91,7 @@ def sources(module: ModuleType) -> tuple[Path, ...]:
         if spec is None or spec.origin is None:
             continue
         found[name] = Path(spec.origin)
-        todo += _imports(found[name])
+        todo += [*_imports(found[name]), name.rpartition(".")[0] or name]
     # scripts for other Pythons are run, not imported
     workers = {script for file in found.values() for script in file.parent.glob("*_worker.py")}
     return tuple(sorted({*found.values(), *workers}))

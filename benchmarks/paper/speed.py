@@ -26,6 +26,8 @@ CONSTRUCTION = ("grid", "pyramid", "bistochastize", "splat")
 OPTIMIZATION = ("start", "PCG", "slice")
 PARTS = ("construction", "optimization", "total")
 BUSY = 0.3
+ENOUGH = 0.9
+"""Of the speed-up that threads could give."""
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -209,7 +211,8 @@ def _behind(results: Results) -> str:
         lines.append("- OpenCV's solver is faster on a photograph")
     if one and two:
         gain = one["total"][0] / two["total"][0]
-        lines.append(f"- two threads are only {gain:.1f} times as fast as one")
+        if gain < len(results["threads"]) * ENOUGH:
+            lines.append(f"- two threads are only {gain:.1f} times as fast as one")
     busy = [row["other_work"] for row in results["photographs"] if row["other_work"] is not None]
     if busy and max(busy) > BUSY:
         lines.append(
