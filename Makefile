@@ -6,16 +6,19 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation paper wheel clean
+.PHONY: help demo test test-cuda lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
 
 demo: $(VENV)/installed-demo ## spoil a depth map, repair it, write pictures to demo-output/
-	$(BIN)/python -m bilateral.cli.demo
+	$(BIN)/python -m bilateral demo
 
 test: lint core-test $(VENV)/installed-test ## all checks and tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
+
+test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
+	$(PYTHON) -m pytest tests/test_cuda.py
 
 lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/ruff format --check .
@@ -58,6 +61,9 @@ bench-torch: $(VENV)/installed-bench,torch ## the PyTorch layer's backward, memo
 
 bench-depth: $(VENV)/installed-bench ## depth refinement against OpenCV's filters (DATA=folder)
 	$(BIN)/python -m benchmarks.depth $(if $(DATA),--data $(DATA))
+
+bench-cli: $(VENV)/installed-bench,cli ## the command on 200 files against a plain loop
+	$(BIN)/python -m benchmarks.cli
 
 paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/ (DATA=folder)
 	$(BIN)/python -m benchmarks.paper $(if $(DATA),--data $(DATA))

@@ -238,3 +238,15 @@ def test_low_rank_of_a_made_picture() -> None:
     assert row["same_class"] == 100
     assert row["ratio"] > 0
     assert row["system_ratio"] > 0
+
+
+def test_the_commands_benchmark_compares_with_a_loop(tmp_path: Path) -> None:
+    pytest.importorskip("typer", reason="the command line needs typer")
+    pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
+    done = run(tmp_path / "made", "--quick", what="cli")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made" / "cli.md").read_text() in done.stdout
+    results = json.loads((tmp_path / "made" / "cli.json").read_text())
+    for row in results["batches"]:
+        assert row["percent_of_loop"] > 0
+        assert row["rates"].keys() == {"command", "files", "memory"}

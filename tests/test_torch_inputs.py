@@ -153,12 +153,19 @@ def test_a_layer_checks_its_configuration() -> None:
         BilateralSolver(smoothness=0)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="for machines without CUDA")
 def test_other_devices_are_refused() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    with FakeTensorMode(), pytest.raises(NotImplementedError, match=r"\.cpu\(\)"):
-        solve(torch.zeros(3, 4, 4, device="cuda"), torch.zeros(1, 4, 4, device="cuda"))
+    with FakeTensorMode(), pytest.raises(ValueError, match=r"\.cpu\(\)"):
+        solve(torch.zeros(3, 4, 4, device="xpu"), torch.zeros(1, 4, 4, device="xpu"))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="for machines without CUDA")
+def test_tensors_on_several_devices_are_refused() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(), pytest.raises(ValueError, match=r"reference: .*on cuda.*got .*on cpu"):
+        solve(torch.zeros(3, 4, 4), torch.zeros(1, 4, 4, device="cuda"))
 
 
 def test_a_solve_that_ends_too_early_warns_where_it_was_called() -> None:

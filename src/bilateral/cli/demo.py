@@ -1,11 +1,6 @@
-"""Spoil what is true in several ways, repair it with the solver, and draw the outcome.
+"""Spoil what is true in several ways, repair it with the solver, and draw the outcome."""
 
-Run it with ``python -m bilateral.cli.demo``.
-"""
-
-import argparse
 import importlib.util
-import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 import bilateral
+from bilateral.cli.console import complain
 from bilateral.cli.looks import gaps
+from bilateral.cli.pairing import UsageError
 from bilateral.cli.scenes import SCENES, Problem, Scene
 
 if TYPE_CHECKING:
@@ -172,38 +169,23 @@ def show(scenes: Sequence[Scene], output: Path) -> list[Result]:
     return results
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the demo; return the exit code."""
-    parser = argparse.ArgumentParser(
-        "bilateral.cli.demo", description=(__doc__ or "").split("\n")[0]
-    )
+def main(output: Path, only: Sequence[str] = (), list_scenes: bool = False) -> int:
+    """Run the demo, or some of its scenes; return the exit code."""
     names = [scene.name for scene in SCENES]
-    parser.add_argument(
-        "--output", type=Path, default=Path("demo-output"), metavar="DIR", help="where to write"
-    )
-    parser.add_argument(
-        "--scene", action="append", choices=names, help="only this one; may be given repeatedly"
-    )
-    parser.add_argument("--list", action="store_true", help="name the scenes and stop")
-    arguments = parser.parse_args(argv)
-    if arguments.list:
+    if list_scenes:
         for scene in SCENES:
             print(f"{scene.name:8} {scene.shows}")
         return 0
+    for name in only:
+        if name not in names:
+            raise UsageError(f"--scene: expected one of {', '.join(names)}, got {name!r}.")
     missing = [name for name in ("rich", "skimage") if importlib.util.find_spec(name) is None]
     if missing:
-        print(
-            f'the demo needs {" and ".join(missing)}: pip install "bilateral[demo]"',
-            file=sys.stderr,
-        )
+        complain(f'the demo needs {" and ".join(missing)}: pip install "bilateral[demo]"')
         return 1
     try:
-        show([s for s in SCENES if s.name in (arguments.scene or names)], arguments.output)
+        show([s for s in SCENES if s.name in (only or names)], output)
     except OSError as problem:
-        print(f"cannot write the pictures: {problem}", file=sys.stderr)
+        complain(f"cannot write the pictures: {problem}")
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

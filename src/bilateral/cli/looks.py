@@ -1,4 +1,4 @@
-"""How the demo measures and draws what it repaired: maps of depth, or pictures."""
+"""How the demo measures and draws what it repaired: maps of depth, pictures, or labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,6 +76,24 @@ def gaps(values: Array) -> str:
         return ""
     text = f"gray: {100 - 100 * known.mean():.0f} % unknown, counted as the mean"
     return text + "; dots enlarged" if known.mean() < _DOTTED else text
+
+
+_CLASSES = np.array([(40, 60, 90), (240, 190, 60), (230, 60, 50)], np.float32)
+
+
+def classes(photo: Array) -> Look:
+    """Labels, laid over a photograph. Pixels with another label than the true one are counted."""
+
+    def paint(labels: Array) -> Array:
+        shade = photo.mean(axis=2, keepdims=True, dtype=np.float32) / 255
+        mixed: Array = (_CLASSES[labels] * (0.35 + 0.65 * shade)).astype(np.uint8)
+        return mixed
+
+    def wrong(labels: Array, truth: Array) -> Array:
+        counted: Array = np.where(labels == truth, np.float32(0), np.float32(100))
+        return counted
+
+    return Look("%", paint, wrong, error_shown=100)
 
 
 def colours() -> Look:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import bilateral
 from bilateral import BlockMeans, color, resize, tasks
 from bilateral.cli.brush import strokes
-from bilateral.cli.looks import Look, colours, disparities
+from bilateral.cli.looks import Look, classes, colours, disparities
 
 if TYPE_CHECKING:
     from bilateral.cli.pictures import Panel
@@ -30,6 +30,7 @@ FACTOR = 8
 MAX_DISPARITY = 70
 FOCUS = 42.0  # disparity of the motorcycle's tank
 STROKES = 40
+STRIDE = 24  # of the network that `segment` imagines
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,36 @@ def colorize() -> Problem:
     )
 
 
+def segment() -> Problem:
+    """Masks of a motorcycle and of furniture, as coarse as a network's."""
+    photo, disparity = motorcycle()
+    truth = objects(nearest(disparity))
+    rows, columns = (size // STRIDE for size in truth.shape)
+    shape = rows * STRIDE, columns * STRIDE
+    photo, truth = photo[: shape[0], : shape[1]], truth[: shape[0], : shape[1]]
+    blocks = BlockMeans(np.zeros((rows, columns), np.float32), shape)
+    scores = np.stack([blocks.means((truth == k).astype(np.float32)) for k in range(3)], axis=2)
+    noise = np.random.default_rng(0).normal(0, 1, scores.shape)
+    scores = (4 * scores + noise).astype(np.float32)
+    enlarged = resize.bilinear(scores, shape).argmax(axis=2)
+    target = scores.argmax(axis=2).repeat(STRIDE, axis=0).repeat(STRIDE, axis=1)
+    return Problem(
+        photo,
+        target,
+        truth,
+        enlarged,
+        lambda _: (tasks.refine_segmentation(scores, photo, labels=True, logits=True), None),
+        classes(photo),
+    )
+
+
+def objects(disparity: Array) -> Array:
+    """Labels of Motorcycle: 2 for the motorcycle, 1 for bench and shelf, 0 for floor and walls."""
+    behind = np.percentile(disparity, 15, axis=1, keepdims=True)  # floor or wall, row by row
+    before = disparity > behind + 6
+    return np.where(before, np.where(disparity > 31, 2, 1), 0)
+
+
 SCENES = (
     Scene("holes", "large regions of the map are missing", "nearest pixel", holes),
     Scene(
@@ -188,6 +219,7 @@ SCENES = (
     Scene("superres", "one noisy value for 8 x 8 pixels", "bicubic", superres),
     Scene("stereo", "disparities of a pair, by matching blocks", "solver alone", stereo),
     Scene("colorize", "colours only along some strokes", "nearest stroke", colorize),
+    Scene("segment", "one noisy score per class for 24 x 24 pixels", "bilinear", segment),
 )
 
 

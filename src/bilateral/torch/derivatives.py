@@ -66,6 +66,10 @@ def solve(
         value.requires_grad for value in (target, confidence, smoothness) if value is not None
     )
     if not needed and not forward_mode:
+        if target.is_cuda and _alone(tensors):
+            quick = operators.infer(*tensors[:4], *config.arguments)
+            if quick is not None:
+                return quick, torch.zeros(1, dtype=torch.int64)
         plain: tuple[Tensor, Tensor] = _run("solve", operators.solve, *tensors, *config.arguments)
         return plain
     result: tuple[Tensor, Tensor] = _apply(_Solve, *tensors, config)
@@ -78,16 +82,21 @@ def _apply(function: Any, *args: Any) -> Any:
 
 def _run(name: str, operator: Any, *args: Any) -> Any:
     """An operator, or the function behind it if nothing in between could want to know."""
+    if _alone(args) and not any(isinstance(value, Tensor) and value.is_cuda for value in args):
+        return operators.kernels[name](*args)
+    return operator(*args)
+
+
+def _alone(args: Any) -> bool:
+    """Whether nothing between here and the tensors' memory wants to know what happens."""
     usual = torch.Tensor, torch.nn.Parameter
     modes = torch._C._len_torch_dispatch_stack() > 0
     transforms = torch._C._functorch.peek_interpreter_stack() is not None
-    if (
+    return (
         not modes
         and not transforms
         and all(type(value) in usual for value in args if isinstance(value, Tensor))
-    ):
-        return operators.kernels[name](*args)
-    return operator(*args)
+    )
 
 
 def _with_signature(function: Any) -> Any:

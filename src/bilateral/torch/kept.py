@@ -8,17 +8,16 @@ again from the reference, which is saved, too. So nothing but speed depends on h
 """
 
 import weakref
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bilateral.inverse import Inverse
-
-_kept: dict[int, list[Inverse]] = {}
+_kept: dict[int, list[Any]] = {}
 
 
-def keep(inverses: list[Inverse]) -> Tensor:
+def keep(inverses: list[Any]) -> Tensor:
     """Keep the matrices of a batch while the result lives; 1 in it means there may be gaps."""
     memory = np.array([inverse.may_have_gaps for inverse in inverses], np.int64)
     handle = torch.from_numpy(memory)  # holds on to `memory`, which is freed with the tensor
@@ -28,7 +27,7 @@ def keep(inverses: list[Inverse]) -> Tensor:
     return handle
 
 
-def find(handle: Tensor | None) -> list[Inverse] | None:
+def find(handle: Tensor | None) -> list[Any] | None:
     """What a handle stands for, if it is the one that was returned."""
     if handle is None:
         return None

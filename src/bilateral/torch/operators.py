@@ -6,6 +6,7 @@ matrix and becomes channels of one solve.
 """
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from bilateral import inverse
 from bilateral.grid import BilateralGrid
+from bilateral.info import ConvergenceWarning
 from bilateral.inverse import Inverse
 from bilateral.ops import cpu
 from bilateral.solver import BilateralSolver
@@ -39,6 +41,36 @@ kernels: dict[str, Callable[..., Any]] = {}
 """The functions behind the operators, by name."""
 
 
+def _on_device(name: str) -> Callable[..., Any]:
+    """The same operator for CUDA tensors."""
+
+    def run(*args: Any) -> Any:
+        return getattr(_device(), name)(_warn_of, *args)
+
+    return run
+
+
+def infer(*args: Any) -> Tensor | None:
+    """`solve` without a handle for CUDA tensors, if it can be had faster."""
+    found: Tensor | None = _device().infer(_warn_of, *args)
+    return found
+
+
+def _device() -> Any:
+    """The operators for CUDA tensors. Triton is loaded where it is used."""
+    try:
+        from bilateral.torch import device_operators
+    except ModuleNotFoundError as error:
+        if error.name != "triton":
+            raise
+        raise ModuleNotFoundError(
+            "bilateral.torch needs Triton for CUDA tensors, which is not installed. "
+            "Install it with: pip install triton",
+            name="triton",
+        ) from error
+    return device_operators
+
+
 def _operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Define the operator of a schema by a function for CPU tensors, and return the operator."""
 
@@ -47,6 +79,7 @@ def _operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
         _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
         kernels[name] = _torch.compiler.disable(function)  # or a graph break would look inside
         _library.impl(name, kernels[name], "CPU")
+        _library.impl(name, _torch.compiler.disable(_on_device(name)), "CUDA")
         operator: Callable[..., Any] = getattr(torch.ops.bilateral, name).default
         return operator
 
@@ -113,7 +146,8 @@ def _(
     reference: Tensor, target: Tensor, confidence: Tensor | None, *_: Any
 ) -> tuple[Tensor, Tensor]:
     count = _matrices(reference, target, confidence)
-    return _fake(target, count), target.new_empty((count,), dtype=torch.int64)
+    place = torch.device("cpu") if target.device.type == "cuda" else target.device
+    return _fake(target, count), torch.empty((count,), dtype=torch.int64, device=place)
 
 
 @_operator(
@@ -354,12 +388,30 @@ def _fake(maps: Tensor, count: int) -> Tensor:
 
 def _warn(matrix: Inverse, outcome: cpu.Outcome) -> None:
     """Warn of a solve that ended too early, where this package or PyTorch was called."""
-    if outcome.converged:
+    if not outcome.converged:
+        matrix.warn(outcome, _level())
+
+
+def _warn_of(outcome: Any, options: Any) -> None:
+    """The same on a device."""
+    if outcome.converged or options.tolerance == 0 or not outcome.residuals:
         return
-    frame, level = sys._getframe(), 1
+    warnings.warn(
+        f"the solve stopped after {len(outcome.residuals)} steps with an estimated error of "
+        f"{outcome.residuals[-1]:.2g} of the target's range, above tolerance={options.tolerance:g}."
+        f" Raise max_iterations or tolerance; more known pixels or a smaller smoothness make the "
+        f"problem easier.",
+        ConvergenceWarning,
+        _level(),
+    )
+
+
+def _level() -> int:
+    """How far up the stack this package or PyTorch was called, from the caller's place."""
+    frame, level = sys._getframe(1), 1
     while frame.f_back is not None:
         package = frame.f_globals.get("__name__", "").partition(".")[0]
         if package not in ("bilateral", "torch"):
             break
         frame, level = frame.f_back, level + 1
-    matrix.warn(outcome, level)
+    return level

@@ -25,7 +25,7 @@ def batch(reference: Tensor, target: Tensor, confidence: Tensor | None) -> Batch
     """Check the shapes and dtypes of tensors and bring them to one form."""
     for name, value in (("reference", reference), ("target", target), ("confidence", confidence)):
         if value is not None or name != "confidence":
-            _tensor(name, value)
+            _tensor(name, value, target)
     if target.ndim not in (3, 4) or target.numel() == 0:
         raise ValueError(
             f"target: expected shape (C, H, W) or (B, C, H, W) with at least one value, "
@@ -53,20 +53,21 @@ def like_target(y: Tensor, target: Tensor) -> Tensor:
     return y.round().clamp(limits.min, limits.max).to(target.dtype)
 
 
-def _tensor(name: str, value: object) -> None:
+def _tensor(name: str, value: object, target: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{name}: expected a tensor, got {type(value).__name__}. "
             f"Use torch.as_tensor, or bilateral.solve for NumPy arrays."
         )
-    if value.device.type == "cuda":
-        raise NotImplementedError(
-            f"{name}: expected a tensor on the CPU, got one on {value.device}. "
-            f"Call .cpu() first; the result can go back with .to(device)."
-        )
-    if value.device.type not in ("cpu", "meta"):
+    if value.device.type not in ("cpu", "cuda", "meta"):
         raise ValueError(
-            f"{name}: expected a tensor on the CPU, got one on {value.device}. Call .cpu() first."
+            f"{name}: expected a tensor on the CPU or a CUDA device, got one on {value.device}. "
+            f"Call .cpu() first."
+        )
+    if isinstance(target, Tensor) and value.device != target.device:
+        raise ValueError(
+            f"{name}: expected a tensor on {target.device}, where the target is, "
+            f"got one on {value.device}. Call .to(target.device) first."
         )
     if value.dtype.is_complex or (value.dtype == torch.bool and name != "confidence"):
         raise TypeError(

@@ -1,0 +1,1 @@
+"""The command on many files against a plain loop over the library."""

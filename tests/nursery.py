@@ -1,0 +1,32 @@
+"""Starts the command again and again, in milliseconds, and sends it a signal.
+
+A process of its own that forks. Each line on stdin is a JSON list: the arguments, the seconds to
+wait and the signal to send, or null; the answer on stdout is the exit code.
+"""
+
+import json
+import os
+import sys
+import time
+
+import bilateral.cli.batch
+import bilateral.io.photo
+import bilateral.io.png  # noqa: F401
+from bilateral.cli.main import main
+
+
+def run(arguments: list[str], seconds: float, number: int | None) -> int:
+    child = os.fork()
+    if child == 0:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        os._exit(main(arguments))
+    if number is not None:
+        time.sleep(seconds)
+        os.kill(child, number)  # it may have ended, but nobody else can have its number yet
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+for line in sys.stdin:
+    print(run(*json.loads(line)), flush=True)

@@ -1,0 +1,264 @@
+# ruff: noqa: E402
+"""The CUDA operations against those of the CPU.
+
+Without a GPU they run in Triton's interpreter, one number at a time: so the pictures are tiny.
+"""
+
+import os
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
+COMPILED = torch.cuda.is_available()
+if not COMPILED:
+    os.environ["TRITON_INTERPRET"] = "1"  # before Triton sees a kernel
+pytest.importorskip("triton", reason="the kernels need Triton")
+
+import bilateral
+from bilateral import color
+from bilateral.ops import cpu
+from bilateral.ops.cuda import components, diffusion, pcg, sums
+from bilateral.ops.cuda.grid import build_grid
+from bilateral.ops.cuda.preconditioner import Preconditioner
+from bilateral.torch import device_operators, operators
+
+DEVICE = "cuda" if COMPILED else "cpu"
+BLUR = (2.0, 1.0, 0.125)
+HALF = tuple(weight / 2 for weight in BLUR)  # as the core gets it
+
+
+class Both:
+    """Grids of one batch by both, and how to translate between their vertices."""
+
+    def __init__(self, pixels, sigma_xy=3.0, sigma=8.0, highest=255.0):
+        images, self.height, self.width, channels = pixels.shape
+        matrix, offset = color.feature_map(channels, highest)
+        self.grid = build_grid(
+            torch.from_numpy(pixels).permute(0, 3, 1, 2).to(DEVICE),
+            matrix.tolist(),
+            offset.tolist(),
+            [sigma] * channels,
+            highest,
+            sigma_xy,
+        )
+        self.cpus = [
+            bilateral.BilateralGrid(p, sigma_xy, sigma, sigma, BLUR, reference_max=highest)
+            for p in pixels
+        ]
+        self.starts = self.grid.first_vertex.tolist()
+        vertex = self.grid.vertices.parent.cpu().numpy().reshape(images, -1)
+        self.own = []  # the CPU's number of each vertex, image by image
+        for image, grid in enumerate(self.cpus):
+            there = grid.slice(np.arange(grid.n_vertices, dtype=float)).astype(int).ravel()
+            pairs = {*zip((vertex[image] - self.starts[image]).tolist(), there, strict=True)}
+            assert len(pairs) == grid.n_vertices == self.starts[image + 1] - self.starts[image]
+            self.own.append(np.array([b for _, b in sorted(pairs)]))
+
+    def here(self, of_images):
+        """Values at the CPU's vertices, for the device."""
+        mine = [np.asarray(v)[own] for v, own in zip(of_images, self.own, strict=True)]
+        return torch.from_numpy(np.concatenate(mine)).to(DEVICE)
+
+    def there(self, values):
+        """And back."""
+        out = []
+        for image, own in enumerate(self.own):
+            part = values[self.starts[image] : self.starts[image + 1]].cpu().numpy()
+            back = np.empty_like(part)
+            back[own] = part
+            out.append(back)
+        return out
+
+
+def pictures(seed, images, height, width, channels=3, dtype=np.uint8):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 6, (images, height, width, channels)) * 45
+    return values.astype(dtype)
+
+
+CASES = [
+    ((1, 7, 9, 3), 3.0, np.uint8),
+    ((2, 5, 8, 1), 2.5, np.float32),
+    ((1, 1, 13, 3), 4.0, np.uint8),
+    ((3, 4, 3, 3), 0.5, np.float64),
+    ((1, 12, 10, 3), 64.0, np.uint8),
+]
+
+
+@pytest.mark.parametrize(("shape", "sigma", "dtype"), CASES)
+def test_vertices_and_edges_are_the_cpus(shape, sigma, dtype):
+    both = Both(pictures(0, *shape, dtype), sigma)
+    rng = np.random.default_rng(1)
+    values = [rng.normal(size=grid.n_vertices) for grid in both.cpus]
+    x, found = both.here(values), both.grid.neighbours.long()
+    weights = [1.0] * 4 + [0.125] * (2 * shape[3])
+    blurred = 2 * x
+    for weight, neighbour in zip(weights, found, strict=True):
+        blurred += weight * torch.where(neighbour >= 0, x[neighbour.clamp(min=0)], 0)
+    for mine, grid, v in zip(both.there(blurred), both.cpus, values, strict=True):
+        assert_allclose(mine, grid.blur(v), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "sigma", "dtype"), CASES)
+def test_splat_slice_and_pyramid_are_the_cpus(shape, sigma, dtype):
+    both = Both(pictures(2, *shape, dtype), sigma)
+    rng = np.random.default_rng(3)
+    pixels = rng.normal(size=(*shape[:3], 2))
+    flat = torch.from_numpy(pixels.reshape(-1, 2)).to(DEVICE)
+    splat = sums.splat(both.grid, flat)
+    for mine, grid, p in zip(both.there(splat), both.cpus, pixels, strict=True):
+        assert_allclose(mine, grid.splat(p), rtol=1e-12, atol=1e-12)
+    sliced = sums.slice_(both.grid, splat).cpu().numpy().reshape(pixels.shape)
+    for mine, grid, p in zip(sliced, both.cpus, pixels, strict=True):
+        assert_allclose(mine, grid.slice(grid.splat(p)), rtol=1e-12, atol=1e-12)
+    lifted = sums.push_pull(both.grid, splat)
+    for mine, grid, p in zip(both.there(lifted), both.cpus, pixels, strict=True):
+        assert_allclose(mine, cpu.push_pull(grid._core, grid.splat(p)), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bistochastization_balances(dtype):
+    both = Both(pictures(4, 2, 6, 7))
+    n = diffusion.bistochastize(both.grid, HALF, dtype)
+    for mine, grid in zip(both.there(n), both.cpus, strict=True):
+        sums_ = mine * grid.blur(mine) / 2  # B-bar here has the weights / 2
+        expected = grid.splat(np.ones(grid.shape))
+        assert_allclose(sums_, expected, rtol=1e-11 if dtype == torch.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 1.0])
+def test_parts_with_data_are_the_cpus(part):
+    both = Both(pictures(5, 2, 8, 9), 2.0)
+    rng = np.random.default_rng(6)
+    weights = [(rng.random(grid.n_vertices) < part).astype(float) for grid in both.cpus]
+    found = components.with_data(both.grid, both.here(weights))
+    for mine, grid, weight in zip(both.there(found), both.cpus, weights, strict=True):
+        assert_array_equal(mine, cpu.with_data(grid._core, weight))
+
+
+@pytest.mark.parametrize("kind", ["pyramid", "jacobi"])
+def test_a_few_steps_are_the_cpus(kind):
+    pixels = pictures(7, 2, 6, 8)
+    both, rng = Both(pixels), np.random.default_rng(8)
+    target, c = rng.normal(size=(2, 6, 8)), rng.uniform(0.1, 1, (2, 6, 8))
+    n = diffusion.bistochastize(both.grid, HALF, torch.float64)
+    flat = np.stack([c, c * target], axis=3).reshape(-1, 2)
+    seen = sums.splat(both.grid, torch.from_numpy(flat).to(DEVICE))
+    weight, b = seen[:, 0].contiguous(), seen[:, 1:].contiguous()
+    three = torch.tensor(3.0, dtype=torch.float64, device=DEVICE)
+    A = diffusion.Matrix(both.grid, n, HALF, weight, three)
+    H = sums.push_pull(both.grid, seen)
+    x = H[:, 1:] / H[:, :1]
+    scale = torch.ones(2, 1, dtype=torch.float64, device=DEVICE)
+    pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, 3, -1.0)
+    y = sums.slice_(both.grid, x).cpu().numpy().reshape(2, 6, 8)
+    for mine, grid, t, w in zip(y, both.cpus, target, c, strict=True):
+        solver = bilateral.BilateralSolver(
+            grid, 3.0, preconditioner=kind, initial="pyramid", max_iterations=3, tolerance=0
+        )
+        assert_allclose(mine, solver.solve(t, w), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("images", "references", "confidences", "dense"),
+    [(2, 2, 2, True), (2, 1, 1, True), (2, 1, 2, False), (1, 1, 1, False), (2, 2, 0, True)],
+)
+def test_solution_and_gradients_are_the_cpus(images, references, confidences, dense):
+    rng = np.random.default_rng(9)
+    # Gray, of few vertices: they are solved in few steps.
+    reference = torch.from_numpy(pictures(10, references, 3, 5, 1).transpose(0, 3, 1, 2).copy())
+    target, h = (torch.from_numpy(rng.normal(size=(images, 2, 3, 5))) for _ in range(2))
+    confidence = None
+    if confidences:
+        c = rng.uniform(0.5, 1, (confidences, 1, 3, 5))
+        if not dense:
+            c *= rng.random(c.shape) < 0.15
+            c[:, 0, 1, 1] = 1
+        confidence = torch.from_numpy(c)
+    smoothness = torch.tensor(0.7, dtype=torch.float64)
+    config = (3.0, 64.0, 64.0), BLUR, None, 1e-9, 60, "pyramid", False
+    problem = reference, target, confidence, smoothness
+    y, handle = operators.kernels["solve"](*problem, None, *config)
+
+    def move(tensors):
+        return [t.to(DEVICE) if isinstance(t, torch.Tensor) else t for t in tensors]
+
+    mine, own = device_operators.solve(fail, *move(problem), None, *config)
+    assert_allclose(mine.cpu(), y, atol=1e-7)
+    assert_array_equal(own > 0, handle > 0)
+    wanted = [True, confidence is not None, True]
+    around = reference, h, confidence, smoothness, target
+    expected = operators.kernels["gradients"](handle, *around, y, wanted, *config)
+    found = device_operators.gradients(fail, own, *move(around), mine, wanted, *config)
+    for a, b in zip(found, expected, strict=True):
+        assert_allclose(a.cpu(), b, atol=1e-6)
+    matrix = reference, h, confidence, smoothness
+    for transposed in (False, True):
+        expected = operators.kernels["surroundings"](handle, *matrix, transposed, *config)
+        found = device_operators.surroundings(fail, own, *move(matrix), transposed, *config)
+        assert_allclose(found.cpu(), expected, atol=1e-9)
+    assert_allclose(
+        device_operators.apply_inverse(fail, own, *move(matrix), *config).cpu(),
+        operators.kernels["apply_inverse"](handle, *matrix, *config),
+        atol=1e-6,
+    )
+
+
+def fail(outcome, options):
+    assert outcome.converged, (outcome, options)
+
+
+def test_errors_name_the_argument():
+    reference = torch.zeros(2, 3, 4, 4, device=DEVICE)
+    target = torch.zeros(2, 1, 4, 4, device=DEVICE)
+    one = torch.tensor(1.0, dtype=torch.float64)
+    config = (2.0, 8.0, 8.0), BLUR, None, 1e-3, 10, "pyramid", False
+    c = torch.ones(2, 1, 4, 4, device=DEVICE)
+    c[1, 0, 2, 2] = -1
+    with pytest.raises(ValueError, match="confidence: expected finite numbers, 0 or above"):
+        device_operators.solve(fail, reference, target, c, one, None, *config)
+    c[1] = 0
+    with pytest.raises(ValueError, match="at least one pixel with a finite value") as error:
+        device_operators.solve(fail, reference, target, c, one, None, *config)
+    assert error.value.__notes__ == ["In image 1 of the batch."]
+    reference[0, 0, 0, 0] = torch.nan
+    with pytest.raises(ValueError, match="reference: expected finite values"):
+        device_operators.solve(fail, reference, target, None, one, None, *config)
+
+
+@pytest.mark.skipif(not COMPILED, reason="needs a GPU")
+class TestOnAGpu:
+    """What only the real thing can show."""
+
+    def test_public_function_agrees_and_repeats(self):
+        import bilateral.torch
+
+        torch.manual_seed(0)
+        reference = (torch.rand(3, 3, 97, 130) * 255).to(torch.uint8) // 32 * 32
+        target, c = torch.randn(3, 2, 97, 130), torch.rand(3, 1, 97, 130)
+        for weights in (None, c, c * (c > 0.97)):
+            on = [None if t is None else t.cuda() for t in (reference, target, weights)]
+            x = bilateral.torch.solve(reference, target, weights, tolerance=1e-6)
+            y = bilateral.torch.solve(*on, tolerance=1e-6)
+            assert y.is_cuda
+            assert (x - y.cpu()).norm() < 1e-4 * x.norm()
+            assert torch.equal(y, bilateral.torch.solve(*on, tolerance=1e-6))
+
+    def test_gradcheck(self):
+        import bilateral.torch
+
+        torch.manual_seed(0)
+        reference = (torch.rand(2, 3, 6, 7, device="cuda") * 255).to(torch.uint8) // 64 * 64
+        like = {"dtype": torch.float64, "device": "cuda"}
+        target = torch.randn(2, 2, 6, 7, **like, requires_grad=True)
+        c = torch.rand(2, 1, 6, 7, **like).add(0.1).requires_grad_()
+        smoothness = torch.tensor(2.0, **like, requires_grad=True)
+
+        def solve(target, c, smoothness):
+            return bilateral.torch.solve(
+                reference, target, c, sigma_xy=3, smoothness=smoothness, tolerance=1e-12
+            )
+
+        assert torch.autograd.gradcheck(solve, (target, c, smoothness))
