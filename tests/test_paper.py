@@ -15,6 +15,7 @@ from benchmarks.paper import baselines, convergence, interval, speed, stereo
 from benchmarks.paper.cache import Cache, sources
 from benchmarks.paper.cells import Cell, Setting
 from benchmarks.paper.data import SETS, Data
+from benchmarks.speed.cases import problem
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
@@ -150,6 +151,15 @@ def test_missing_data_sets_are_named_with_their_origin(tmp_path: Path) -> None:
         (tmp_path / part.folder).mkdir(exist_ok=True)
     assert Data(tmp_path).guide() == ""
     assert Data(None).missing() == list(SETS)
+
+
+def test_calls_on_tensors_are_timed_where_there_is_a_device() -> None:
+    pytest.importorskip("torch", reason="the layer needs PyTorch")
+    task = problem(convergence.Photo("made", PHOTO))
+    found = speed.on_device(task, repeats=1, kind="cpu")
+    assert found is not None
+    assert found["name"] == "cpu"
+    assert found["ms"] > 0
 
 
 def test_rbs_of_the_supplement_removes_outliers() -> None:

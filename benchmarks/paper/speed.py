@@ -1,5 +1,6 @@
 """The paper's Table 1: construction and optimization at 4 megapixels, and OpenCV's solver."""
 
+import importlib.util
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -26,6 +27,7 @@ CONSTRUCTION = ("grid", "pyramid", "bistochastize", "splat")
 OPTIMIZATION = ("start", "PCG", "slice")
 PARTS = ("construction", "optimization", "total")
 BUSY = 0.3
+WARM_UPS = 3
 ENOUGH = 0.9
 """Of the speed-up that threads could give."""
 
@@ -54,6 +56,7 @@ def measure(photo: Photo, setting: Setting) -> dict[str, Any]:
                 "other_work": row["other_work"],
             }
     value["converged_ms"] = 1e3 * _converged(task, setting.repeats)
+    value["device"] = on_device(task, setting.repeats)
     value["opencv"] = {} if setting.python is None else _opencv(setting, task)
     return value
 
@@ -74,6 +77,36 @@ def _converged(task: Problem, repeats: int) -> float:
     options: dict[str, Any] = {**sigmas, "smoothness": SMOOTHNESS}
     runs = [clock(bilateral.solve, *maps, **options)[0] for _ in range(repeats + 1)]
     return float(np.median(runs[1:]))
+
+
+def on_device(task: Problem, repeats: int, kind: str = "cuda") -> dict[str, Any] | None:
+    """Whole calls on tensors that are on a GPU, if PyTorch has one."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    import bilateral.torch
+
+    if kind == "cuda" and not torch.cuda.is_available():
+        return None
+    reference = torch.from_numpy(task.reference).permute(2, 0, 1).to(kind)
+    maps = (torch.from_numpy(m)[None].to(kind) for m in (task.target, task.confidence))
+    target, confidence = maps
+    sigmas = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), SIGMAS[0])
+    options: dict[str, Any] = {**sigmas, "smoothness": SMOOTHNESS, "preconditioner": "pyramid"}
+
+    def call() -> None:
+        bilateral.torch.solve(
+            reference, target, confidence, tolerance=0.0, max_iterations=STEPS, **options
+        )
+        if kind == "cuda":
+            torch.cuda.synchronize()
+
+    for _ in range(WARM_UPS):  # the first compile, the next record
+        call()
+    seconds = float(np.median([clock(call)[0] for _ in range(repeats)]))
+    name = torch.cuda.get_device_name() if kind == "cuda" else kind
+    return {"name": name, "ms": 1e3 * seconds}
 
 
 def _opencv(setting: Setting, task: Problem) -> dict[str, dict[str, float]]:
@@ -115,6 +148,8 @@ def summary(values: Values, setting: Setting) -> Results:
         for at, row in value["sigmas"].items()
     ]
     ratios = [row["ratio"] for row in photos if row["ratio"] is not None]
+    device = [value["device"] for value in values.values() if value["device"] is not None]
+    on_it = [row["ms"] for row in device]
     return {
         "megapixels": float(np.mean([value["megapixels"] for value in values.values()])),
         "threads": list(setting.threads),
@@ -123,6 +158,12 @@ def summary(values: Values, setting: Setting) -> Results:
         "parts": rows,
         "converged": float(np.mean([value["converged_ms"] for value in values.values()])),
         "photographs": photos,
+        "device": {
+            "name": device[0]["name"],
+            "total": [float(np.mean(on_it)), float(np.std(on_it))],
+        }
+        if device
+        else None,
         "ratio": {"geometric_mean": geometric_mean(ratios), "minimum": min(ratios)}
         if ratios
         else None,
@@ -156,6 +197,10 @@ def as_text(results: Results) -> str:
         [name, *(f"{row[part][0]:.0f} ± {row[part][1]:.0f}" for part in PARTS)]
         for name, row in results["parts"].items()
     ]
+    device = results["device"]
+    if device:
+        mean, deviation = device["total"]
+        rows.append([f"bilateral, {device['name']}", "", "", f"{mean:.1f} ± {deviation:.1f}"])
     per_photo = [
         [
             row["photograph"],
@@ -192,7 +237,7 @@ def as_text(results: Results) -> str:
 
 
 def _behind(results: Results) -> str:
-    lines = ["- no GPU row: there is no CUDA backend yet"]
+    lines = [] if results["device"] else ["- no GPU row: PyTorch found none on this machine"]
     one = results["parts"].get("bilateral, 1 thread")
     two = results["parts"].get("bilateral, 2 threads")
     theirs = results["published"]["the paper"]
@@ -219,7 +264,7 @@ def _behind(results: Results) -> str:
             f"- other processes kept up to {max(busy):.1f} cores busy while this was measured: two "
             "threads wait for each other, so their times and ratios say little"
         )
-    return "**Behind**:\n\n" + "\n".join(lines)
+    return "**Behind**:\n\n" + "\n".join(lines) if lines else "No row is behind."
 
 
 def draw(_: Values, results: Results, folder: Path) -> None:
