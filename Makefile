@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test test-cuda lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli wheel clean
+.PHONY: help demo test test-cuda lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -64,6 +64,9 @@ bench-depth: $(VENV)/installed-bench ## depth refinement against OpenCV's filter
 
 bench-cli: $(VENV)/installed-bench,cli ## the command on 200 files against a plain loop
 	$(BIN)/python -m benchmarks.cli
+
+paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/ (DATA=folder)
+	$(BIN)/python -m benchmarks.paper $(if $(DATA),--data $(DATA))
 
 wheel: $(VENV)/bin/pip ## a wheel in dist/
 	$(BIN)/pip wheel --no-deps -w dist .

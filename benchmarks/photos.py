@@ -37,14 +37,26 @@ class Photo:
 def photographs(folder: Path | None) -> Iterator[Photo]:
     """Those in a folder (*.jpg, *.png), by name; without a folder, scikit-image's own."""
     if folder is None:
-        for name, picture in OWN.items():
-            yield Photo(name, mirrored(_enlarged(picture()), *OWN_SHAPE))
+        yield from map(own, OWN)
         return
-    paths = sorted(path for kind in ("*.jpg", "*.png") for path in folder.glob(kind))
+    paths = files(folder)
     if not paths:
         raise SystemExit(f"--data: expected a folder with *.jpg or *.png files, got {folder}.")
-    for path in paths:
-        yield Photo(path.stem, _rgb(io.imread(path)))
+    yield from map(read, paths)
+
+
+def files(folder: Path) -> list[Path]:
+    """The photographs in a folder."""
+    return sorted(path for kind in ("*.jpg", "*.png") for path in folder.glob(kind))
+
+
+def read(path: Path) -> Photo:
+    return Photo(path.stem, _rgb(io.imread(path)))
+
+
+def own(name: str) -> Photo:
+    """One of scikit-image's, made large."""
+    return Photo(name, mirrored(_enlarged(OWN[name]()), *OWN_SHAPE))
 
 
 def mirrored(pixels: NDArray[Any], height: int, width: int) -> NDArray[Any]:

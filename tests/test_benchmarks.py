@@ -122,6 +122,35 @@ def test_the_colorization_command_compares_with_levin(tmp_path: Path) -> None:
     assert mean["best"] > mean["levin_mapped"] > 30
 
 
+def test_the_papers_command_runs_on_scikit_images_pictures_and_goes_on_where_it_stopped(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("matplotlib", reason="the paper's figures are drawn with matplotlib")
+    nowhere, output = str(tmp_path / "no-python"), tmp_path / "made"
+    cache = ("--quick", "--opencv-python", nowhere, "--cache", str(tmp_path / "kept"))
+    names = ("convergence", "speed", "interval", "stereo", "superres", "colorization")
+    names += ("segmentation", "lowrank")
+    done = run(output, *cache, "--only", *names, what="paper")
+    assert done.returncode == 0, done.stderr
+    assert "https://vision.middlebury.edu/stereo" in done.stdout
+    assert f"OpenCV skipped: {nowhere}" in done.stdout
+    for name in names:
+        assert (output / f"{name}.md").read_text() in done.stdout
+        stored = json.loads((output / f"{name}.json").read_text())
+        assert stored["about"]["quick"]
+        assert stored["about"]["stood_in"]
+        assert f"({name}.md)" in (output / "README.md").read_text()
+    assert (output / "convergence.svg").stat().st_size > 10_000
+    stereo = json.loads((output / "stereo.json").read_text())["results"]["inputs"]
+    methods = stereo["block matching"]["methods"]
+    assert methods["refine_depth"]["mean"] < methods["input"]["mean"]
+
+    again = run(output, *cache, "--only", "convergence", "lowrank", what="paper")
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count(": kept\n") == 2
+    assert "(stereo.md)" in (output / "README.md").read_text()
+
+
 def test_levin_takes_weighted_means_of_neighbours() -> None:
     rng = np.random.default_rng(0)
     luma, chroma = rng.random((7, 9)), rng.random((7, 9, 2))

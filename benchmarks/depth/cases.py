@@ -62,4 +62,5 @@ def errors(found: Array, case: Case) -> dict[str, float]:
         "rms": float(np.sqrt(np.mean(every**2))),
         "seen_bad_1": 100 * float(np.mean(seen > 1)),
         "seen_mean": float(seen.mean()),
+        "seen_rms": float(np.sqrt(np.mean(seen**2))),
     }

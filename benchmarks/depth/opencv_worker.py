@@ -22,13 +22,18 @@ def main(folder: str) -> None:
     arrays = [
         np.load(os.path.join(folder, f"{name}.npy")) for name in ("photo", "filled", "confidence")
     ]
+    # The bilateral solver prints to standard output: keep that for the answers alone.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for line in sys.stdin:
         request = json.loads(line)
+        cv2.setNumThreads(request.get("threads", -1))
         began = time.perf_counter()
         result = FILTERS[request["filter"]](*arrays, *request["settings"])
         seconds = time.perf_counter() - began
         np.save(os.path.join(folder, "result.npy"), result.astype(np.float32))
-        print(json.dumps({"seconds": seconds, "cpu_seconds": time.process_time()}), flush=True)
+        answer = {"seconds": seconds, "cpu_seconds": time.process_time()}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def guided(photo: Array, z: Array, _: Array, radius: int, sigma: float) -> Array:
@@ -64,6 +69,22 @@ def wls_with_confidence(
     return smoother.filter(z * weights) / np.maximum(smoother.filter(weights), 1e-12)
 
 
+def bilateral_solver(
+    photo: Array,
+    z: Array,
+    confidence: Array,
+    sigma_xy: float,
+    sigma_luma: float,
+    sigma_chroma: float,
+    smoothness: float,
+    steps: int,
+) -> Array:
+    guide = np.ascontiguousarray(photo[..., ::-1])
+    sigmas = sigma_xy, sigma_luma, sigma_chroma
+    solver = cv2.ximgproc.createFastBilateralSolverFilter(guide, *sigmas, smoothness, steps, 1e-20)
+    return solver.filter(z, confidence)
+
+
 FILTERS = {
     "guided filter": guided,
     "domain transform": domain_transform,
@@ -71,6 +92,7 @@ FILTERS = {
     "fast global smoother": global_smoother,
     "WLS": wls,
     "WLS with confidence": wls_with_confidence,
+    "fast bilateral solver": bilateral_solver,
 }
 
 

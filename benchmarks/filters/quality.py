@@ -8,14 +8,11 @@ from numpy.typing import NDArray
 from skimage import io
 
 import bilateral
+from benchmarks.paper import published
 from benchmarks.superres.scenes import rms, scenes
 from bilateral import resize
 
 Map = NDArray[np.float64]
-
-# Ferstl et al.'s depth maps x2, x4, x8, x16: the paper's row "Domain Transform", over its window
-# but for x2.
-PUBLISHED = {"books": (1.80, 2.40, 3.23, 4.44), "art": (3.95, 4.76, 6.14, 8.49)}
 
 
 def authors(folder: Path) -> dict[str, Any] | None:
@@ -41,9 +38,8 @@ def superres(folder: Path) -> list[dict[str, Any]] | None:
     """RMSE of the filter alone on bicubic depth, sigma_xy = 8 * 2^f, sigma_rgb = 64."""
     rows = []
     for scene in scenes(folder):
-        for (factor, depth), paper in zip(
-            scene.low.items(), PUBLISHED.get(scene.name, ()), strict=False
-        ):
+        for factor, depth in scene.low.items():
+            paper = published.superres("domain transform", scene.name, factor)
             target = resize.bicubic(depth, scene.truth.shape)
             filtered = bilateral.domain_transform(target, scene.photo, 8 * factor, 64)
             rmse = scene.rmse(filtered, full=factor == 2)

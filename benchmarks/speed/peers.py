@@ -31,6 +31,7 @@ class OpenCVRun:
     """One construction and filtering: its time, its error, the steps it says it took."""
 
     seconds: float
+    construction: float  # of these
     error: float
     cpu_seconds: float  # of the process, since its start
     iterations: int | None
