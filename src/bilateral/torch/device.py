@@ -62,8 +62,8 @@ class Space(NamedTuple):
         return self.n[dtype]
 
 
-def space(reference: Tensor, options: Options, *, waiting: bool = True) -> Space:
-    """The grids of (B, C, H, W) references; `waiting` as for `build_grid`, and to check them."""
+def space(reference: Tensor, options: Options, rooms: Sequence[int] | None = None) -> Space:
+    """The grids of (B, C, H, W) references, which are checked unless there are `rooms`."""
     highest = options.reference_max
     if highest is None:
         integer = not reference.dtype.is_floating_point
@@ -71,7 +71,7 @@ def space(reference: Tensor, options: Options, *, waiting: bool = True) -> Space
     if reference.dtype == torch.uint16:
         reference = reference.to(torch.int32)
     floating = reference.dtype.is_floating_point
-    if waiting and floating and not bool(torch.isfinite(reference).all()):
+    if rooms is None and floating and not bool(torch.isfinite(reference).all()):
         raise ValueError("reference: expected finite values, got NaN or infinity.")
     channels = reference.shape[1]
     matrix, offset = color.feature_map(channels, highest)
@@ -83,7 +83,7 @@ def space(reference: Tensor, options: Options, *, waiting: bool = True) -> Space
         (luma, chroma, chroma)[:channels],
         highest,
         xy,
-        waiting=waiting,
+        rooms,
     )
     unit = max(options.blur)
     centre, near, range_ = (weight / unit for weight in options.blur)

@@ -3,13 +3,14 @@
 A solve is some two hundred small kernels, and to launch them takes far longer than to run them. So
 from the second solve of a kind on, for the same shapes and options, the whole of it is replayed
 from a recording, in memory that it keeps. That works where nothing needs the host: data
-everywhere, numbers that the dtype serves, no more vertices than photographs have. The device tells
-whether it was so; if not, the solve is done again, step by step.
+everywhere, numbers that the dtype serves, hardly more vertices than the recorded images had. The
+device tells whether it was so; if not, the solve is done again, step by step.
 """
 
 import math
 import threading
 from collections import OrderedDict
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from bilateral.torch.device import Options
 
 _CHUNK = 8
 """Steps in a recording. The host looks at the error after each replay."""
+_LEAST_ROOM = 256
 _KEPT = 4
 """Recordings of so many kinds of solve are kept."""
 
@@ -45,8 +47,10 @@ def solve(
             return None
         _seen.move_to_end(key)
         recording = _seen[key]
-        if recording is None:
-            recording = _seen[key] = Recording(reference, values, weights, options)
+        if recording is None or recording.outgrown:
+            least = () if recording is None else recording.rooms
+            recording = _seen[key] = None  # its memory is free for the next
+            recording = _seen[key] = Recording(reference, values, weights, options, least)
         return recording.solve(reference, values, weights, smoothness)
 
 
@@ -58,9 +62,19 @@ class Recording:
     """The graphs of one kind of solve, and their memory."""
 
     def __init__(
-        self, reference: Tensor, values: Tensor, weights: Tensor | None, options: Options
+        self,
+        reference: Tensor,
+        values: Tensor,
+        weights: Tensor | None,
+        options: Options,
+        least: tuple[int, ...],
     ) -> None:
         self._options = options
+        self.outgrown = False
+        found = device.space(reference, options).grid.rooms
+        self.rooms = tuple(
+            max(low, n + n // 4 + _LEAST_ROOM) for n, low in zip_longest(found, least, fillvalue=0)
+        )
         self._reference, self._values = reference.clone(), values.clone()
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
@@ -84,7 +98,7 @@ class Recording:
     def _begin(self) -> None:
         """Everything up to the first steps."""
         options, values = self._options, self._values
-        where = device.space(self._reference, options, waiting=False)
+        where = device.space(self._reference, options, self.rooms)
         grid = where.grid
         images, height, width = grid.shape
         c = torch.ones_like(values[:, :1]) if self._weights is None else self._weights
@@ -146,6 +160,7 @@ class Recording:
         steps = self._steps
         *right, done = self._report.tolist()
         if not all(right):
+            self.outgrown = not right[0]
             return None
         while not done and steps < self._options.steps:
             self._next.replay()

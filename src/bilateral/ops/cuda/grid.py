@@ -19,7 +19,6 @@ _FIELD: tl.constexpr = tl.constexpr(21)
 _MIDDLE = 2**20
 """Cell 0 in a field: so many times it can be halved."""
 _HALF = sum((2**20 - 1) << (21 * k) for k in range(3))
-_LEAST_ROOM = 1024
 _EDGE_GUARD = 1e-9  # as in core/reference.hpp
 
 
@@ -48,17 +47,16 @@ class Grid(NamedTuple):
         return self.levels[k - 1] if k > 0 else self.vertices
 
     @property
+    def rooms(self) -> tuple[int, ...]:
+        """Of the vertices and of all levels."""
+        return tuple(groups.room for groups in (self.vertices, *self.levels))
+
+    @property
     def overflow(self) -> Tensor:
-        """Whether there was too little room anywhere."""
-        groups = self.vertices, *self.levels
-        totals = torch.cat([g.total for g in groups])
-        rooms = constant(tuple(g.room for g in groups), torch.int32, totals.device)
-        return (totals > rooms).any()
-
-
-def usual_room(pixels: int, level: int) -> int:
-    """For the vertices that an image of so many pixels usually has, at a level; 0 is the grid."""
-    return max(_LEAST_ROOM, pixels >> (1 + 2 * level))
+        """Whether there was too little room anywhere, or too few levels."""
+        totals = torch.cat([groups.total for groups in (self.vertices, *self.levels)])
+        limits = constant((*self.rooms[:-1], self.shape[0]), torch.int32, totals.device)
+        return (totals > limits).any()
 
 
 def build_grid(
@@ -68,20 +66,19 @@ def build_grid(
     sigmas: Sequence[float],
     highest: float,
     sigma_xy: float,
-    *,
-    waiting: bool = True,
+    rooms: Sequence[int] | None = None,
 ) -> Grid:
     """Vertices, edges and pyramid of (B, C, H, W) pixels with the features ``matrix @ p + offset``.
 
-    Pixels are from 0 to `highest` as a rule. If the host does not wait for the device to tell how
-    many vertices there are, at each level, there is room for as many as photographs have.
+    Pixels are from 0 to `highest` as a rule. Without `rooms`, for the vertices and for each level,
+    the host waits for the device to tell how much it takes.
     """
     images, channels, height, width = pixels.shape
     tiles = layout(height, width, float(sigma_xy), pixels.device)
     keys, slots = _pixel_keys(pixels, tiles, matrix, offset, sigmas)
     counted = tiles.first_pixel[:-1]
-    room = None if waiting else images * usual_room(height * width, 0)
-    vertices = group(keys, _batch(counted, height * width, images), room, slots)
+    first_pixel = _batch(counted, height * width, images)
+    vertices = group(keys, first_pixel, None if rooms is None else rooms[0], slots)
     units = [1 << (21 * k) for k in range(channels)]
     right = _batch_tiles(tiles.right, tiles.tiles, images)
     below = _batch_tiles(tiles.below, tiles.tiles, images)
@@ -92,24 +89,23 @@ def build_grid(
         for row, at, sigma in zip(matrix, offset, sigmas, strict=True)
     )
     depth = math.ceil(math.log2(cells + 1)) + 1
-    levels = _pyramid(vertices, tiles, images, height * width, depth, room)
+    depth = max(depth, len(tiles.finer)) if rooms is None else len(rooms) - 1
+    levels = _pyramid(vertices, tiles, images, depth, rooms)
     return Grid((images, height, width), vertices, neighbours, channels, first_vertex, levels)
 
 
 def _pyramid(
-    vertices: Groups, tiles: Layout, images: int, pixels: int, depth: int, room: int | None
+    vertices: Groups, tiles: Layout, images: int, depth: int, rooms: Sequence[int] | None
 ) -> tuple[Groups, ...]:
     """Halve all coordinates until there is one vertex per image, or all cells are one.
 
-    Where nobody knows how many there are, levels above that one are made, too.
+    With `rooms` there are as many levels, whether it takes them or not.
     """
     levels: list[Groups] = []
     below, count = vertices, tiles.tiles
-    for k in range(max(depth, len(tiles.finer))):
-        if room is None and below.room <= images:
+    for k in range(depth):
+        if rooms is None and below.room <= images:
             break
-        if room is not None:
-            room = images * usual_room(pixels, k + 1)
         keys = (below.keys >> 1) & _HALF
         if k < len(tiles.finer):
             finer = tiles.finer[k]
@@ -117,7 +113,7 @@ def _pyramid(
             finer = constant((0, 1), torch.int32, keys.device)
         starts = _batch(finer[:-1], count, images)
         first_item = below.first[starts.long()]
-        below = group(keys, first_item, room)
+        below = group(keys, first_item, None if rooms is None else rooms[k + 1])
         levels.append(below)
         count = finer.shape[0] - 1
     return tuple(levels)

@@ -14,11 +14,10 @@ from torch import Tensor
 from bilateral.ops.cuda import sums
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.diffusion import Matrix
-from bilateral.ops.cuda.grid import usual_room
 from bilateral.ops.cuda.grouping import Groups
 
 _ALONE = 16384
-"""Levels that usually have no more vertices per image are left to one program for each."""
+"""Levels that have hardly more vertices per image are left to one program for each."""
 
 
 class Preconditioner:
@@ -36,8 +35,9 @@ class Preconditioner:
             weight = 2.0 ** -(5 + k + 1)
             counts = (below > 0) & (matrix.grid.finer(k).total > self._images)
             self._scales.append(torch.where(counts, weight * size / below, 0))
+        # By the pixels, so that sums are the same whatever the room.
         pixels = math.prod(matrix.grid.shape[1:])
-        few = (k for k in range(1, len(self._levels)) if usual_room(pixels, k + 1) <= _ALONE)
+        few = (k for k in range(1, len(self._levels)) if pixels >> (2 * k + 3) <= _ALONE)
         self._shared = next(few, len(self._levels))
         self._top = _Top(self._levels, self._scales, self._shared, self._images)
         self._lifted: list[Tensor] = []
