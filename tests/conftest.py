@@ -2,11 +2,16 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import bilateral
+
+# Without a GPU, Triton's kernels are interpreted. It asks once, when it is imported first.
+if not Path("/dev/nvidiactl").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 settings.register_profile(
     "local",

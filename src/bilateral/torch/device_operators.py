@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bilateral.ops.cuda import pcg, sums
-from bilateral.torch import device, kept, replay
+from bilateral.torch import device, kept, replay, shapes
 from bilateral.torch.device import Options, Problem
 
 Warn = Callable[[pcg.Outcome, Options], None]
@@ -23,7 +23,7 @@ def solve(
     *config: Any,
 ) -> tuple[Tensor, Tensor]:
     """`operators.solve`."""
-    options, count = Options(*config), matrices(reference, target, confidence)
+    options, count = Options(*config), shapes.matrices(reference, target, confidence)
     known = kept.find(like)
     where = device.space(_expand(reference, count), options) if known is None else known[0].space
     weights = None if confidence is None else _pixels(_expand(confidence, count), count)
@@ -43,7 +43,7 @@ def infer(
     *config: Any,
 ) -> Tensor | None:
     """The solution alone, replayed from a recording; None if there is none that serves."""
-    options, count = Options(*config), matrices(reference, target, confidence)
+    options, count = Options(*config), shapes.matrices(reference, target, confidence)
     weights = None if confidence is None else _pixels(_expand(confidence, count), count)
     values, references = _pixels(target, count), _expand(reference, count)
     found = replay.solve(references, values, weights, float(smoothness), options)
@@ -66,7 +66,7 @@ def gradients(
     *config: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`operators.gradients`."""
-    count = matrices(reference, target, confidence)
+    count = shapes.matrices(reference, target, confidence)
     problem = _problem(warn, handle, reference, target, confidence, smoothness, config)
     weights = None if confidence is None else _pixels(_expand(confidence, count), count)
     of_target, of_weights, of_smoothness, outcome = device.gradients(
@@ -91,7 +91,7 @@ def apply_inverse(
     *config: Any,
 ) -> Tensor:
     """`operators.apply_inverse`."""
-    count = matrices(reference, g, confidence)
+    count = shapes.matrices(reference, g, confidence)
     problem = _problem(warn, handle, reference, g, confidence, smoothness, config)
     grid = problem.space.grid
     x, outcome = problem.inverse(sums.splat(grid, _pixels(g, count)))
@@ -110,19 +110,13 @@ def surroundings(
     *config: Any,
 ) -> Tensor:
     """`operators.surroundings`."""
-    count = matrices(reference, g, confidence)
+    count = shapes.matrices(reference, g, confidence)
     problem = _problem(warn, handle, reference, g, confidence, smoothness, config)
     if problem.active is None:
         return torch.zeros_like(g)
     grid = problem.space.grid
     v = problem.spread(sums.splat(grid, _pixels(g, count)), from_gaps=transposed)
     return _maps(sums.slice_(grid, v), g.shape, count)
-
-
-def matrices(reference: Tensor, maps: Tensor, confidence: Tensor | None) -> int:
-    """How many matrices a batch has: one for all images, or one for each."""
-    shared = reference.shape[0] == 1 and (confidence is None or confidence.shape[0] == 1)
-    return 1 if shared else maps.shape[0]
 
 
 def _problem(
@@ -136,7 +130,7 @@ def _problem(
 ) -> Problem:
     """What the handle stands for, or the same made again."""
     found = kept.find(handle)
-    if found is not None and len(found) == matrices(reference, maps, confidence):
+    if found is not None and len(found) == shapes.matrices(reference, maps, confidence):
         problem: Problem = found[0]
         return problem
     # The handle of the new one lives as long as this function: so does what it stands for.
@@ -150,14 +144,10 @@ def _expand(maps: Tensor, count: int) -> Tensor:
 
 def _pixels(maps: Tensor, count: int) -> Tensor:
     """(B, K, H, W) to (count H W, ...)."""
-    images, _, height, width = maps.shape
-    order = (0, 2, 3, 1) if count == images else (2, 3, 0, 1)
-    return maps.detach().permute(order).reshape(count * height * width, -1).contiguous()
+    pixels = shapes.as_pixels(maps, count)
+    return pixels.reshape(-1, pixels.shape[-1]).contiguous()
 
 
 def _maps(pixels: Tensor, shape: torch.Size, count: int) -> Tensor:
     """Back to (B, K, H, W), as a view."""
-    images, channels, height, width = shape
-    if count == images:
-        return pixels.view(images, height, width, channels).permute(0, 3, 1, 2)
-    return pixels.view(height, width, images, channels).permute(2, 3, 0, 1)
+    return shapes.as_maps(pixels.view(count, *shape[2:], -1), shape)

@@ -21,7 +21,7 @@ from bilateral.info import ConvergenceWarning
 from bilateral.inverse import Inverse
 from bilateral.ops import cpu
 from bilateral.solver import BilateralSolver
-from bilateral.torch import batching, kept
+from bilateral.torch import batching, kept, shapes
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -115,9 +115,9 @@ def solve(
     *config: Any,
 ) -> tuple[Tensor, Tensor]:
     """The solution and a handle on what derivatives need; `like` is a handle with the same grid."""
-    count = _matrices(reference, target, confidence)
-    values = _pixels(target, count)
-    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
+    count = shapes.matrices(reference, target, confidence)
+    values = _arrays(target, count)
+    weights = None if confidence is None else _arrays(confidence, count)[..., 0]
     out = torch.empty(values.shape, dtype=target.dtype)
     known, inverses = kept.find(like), list[Inverse]()
     for i in range(count):
@@ -138,14 +138,14 @@ def solve(
             raise
         _warn(matrix, outcome)
         inverses.append(matrix)
-    return _maps(out, target.shape), kept.keep(inverses)
+    return shapes.as_maps(out, target.shape), kept.keep(inverses)
 
 
 @_fake_of("solve")
 def _(
     reference: Tensor, target: Tensor, confidence: Tensor | None, *_: Any
 ) -> tuple[Tensor, Tensor]:
-    count = _matrices(reference, target, confidence)
+    count = shapes.matrices(reference, target, confidence)
     place = torch.device("cpu") if target.device.type == "cuda" else target.device
     return _fake(target, count), torch.empty((count,), dtype=torch.int64, device=place)
 
@@ -172,8 +172,8 @@ def gradients(
     """
     matrices = _inverses(handle, reference, target, confidence, smoothness, y, config)
     count = len(matrices)
-    hs, targets = _pixels(h, count), _pixels(target, count)
-    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
+    hs, targets = _arrays(h, count), _arrays(target, count)
+    weights = None if confidence is None else _arrays(confidence, count)[..., 0]
     of_target = torch.empty(hs.shape if wanted[0] else 0, dtype=h.dtype)
     of_confidence = torch.empty(hs.shape[:3] if wanted[1] else 0, dtype=h.dtype)
     of_smoothness = 0.0
@@ -192,7 +192,7 @@ def gradients(
         of_smoothness += part
         _warn(matrix, outcome)
     return (
-        _maps(of_target, h.shape) if wanted[0] else of_target,
+        shapes.as_maps(of_target, h.shape) if wanted[0] else of_target,
         of_confidence.unsqueeze(1) if wanted[1] else of_confidence,
         torch.tensor(of_smoothness, dtype=smoothness.dtype),
     )
@@ -210,7 +210,7 @@ def _(
     wanted: Sequence[bool],
     *____: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    count = _matrices(reference, h, confidence)
+    count = shapes.matrices(reference, h, confidence)
     return (
         _fake(h, count) if wanted[0] else h.new_empty(0),
         h.new_empty((count, 1, *h.shape[2:])) if wanted[1] else h.new_empty(0),
@@ -263,7 +263,7 @@ def surroundings(
 @_fake_of("apply_inverse")
 @_fake_of("surroundings")
 def _(_: Tensor, reference: Tensor, g: Tensor, confidence: Tensor | None, *__: Any) -> Tensor:
-    return _fake(g, _matrices(reference, g, confidence))
+    return _fake(g, shapes.matrices(reference, g, confidence))
 
 
 @_vmap_of("solve")
@@ -291,13 +291,13 @@ def _map(
     config: tuple[Any, ...],
 ) -> Tensor:
     """What each matrix makes of its part of g."""
-    count = _matrices(reference, g, confidence)
-    values = _pixels(g, count)
+    count = shapes.matrices(reference, g, confidence)
+    values = _arrays(g, count)
     out = torch.empty(values.shape, dtype=g.dtype)
     matrices = _inverses(handle, reference, g, confidence, smoothness, None, config)
     for i, matrix in enumerate(matrices):
         apply(matrix, np.ascontiguousarray(values[i]), out[i].numpy())
-    return _maps(out, g.shape)
+    return shapes.as_maps(out, g.shape)
 
 
 def _solver(
@@ -341,13 +341,13 @@ def _inverses(
 
     Without y the `maps` are any that have the batch's shape, for its matrices alone.
     """
-    count = _matrices(reference, maps, confidence)
+    count = shapes.matrices(reference, maps, confidence)
     found = kept.find(handle)
     if found is not None and len(found) == count:
         return found
-    targets = _pixels(torch.zeros_like(maps) if y is None else maps, count)
-    solutions = targets if y is None else _pixels(y, count)
-    weights = None if confidence is None else _pixels(confidence, count)[..., 0]
+    targets = _arrays(torch.zeros_like(maps) if y is None else maps, count)
+    solutions = targets if y is None else _arrays(y, count)
+    weights = None if confidence is None else _arrays(confidence, count)[..., 0]
     return [
         Inverse.of(
             _solver(reference, i, None, smoothness, *config),
@@ -359,31 +359,15 @@ def _inverses(
     ]
 
 
-def _matrices(reference: Tensor, maps: Tensor, confidence: Tensor | None) -> int:
-    """How many matrices a batch has: one for all images, or one for each."""
-    shared = reference.shape[0] == 1 and (confidence is None or confidence.shape[0] == 1)
-    return 1 if shared else maps.shape[0]
-
-
-def _pixels(maps: Tensor, count: int) -> Array:
+def _arrays(maps: Tensor, count: int) -> Array:
     """Channels last for the core: (B, K, H, W) to (count, H, W, ...), a view if memory allows."""
-    images, _, height, width = maps.shape
-    order = (0, 2, 3, 1) if count == images else (2, 3, 0, 1)
-    return maps.detach().permute(order).reshape(count, height, width, -1).numpy()
-
-
-def _maps(pixels: Tensor, shape: torch.Size) -> Tensor:
-    """Back from (count, H, W, ...) to (B, K, H, W), as a view."""
-    images, channels, height, width = shape
-    if pixels.shape[0] == images:
-        return pixels.permute(0, 3, 1, 2)
-    return pixels.view(height, width, images, channels).permute(2, 3, 0, 1)
+    return shapes.as_pixels(maps, count).numpy()
 
 
 def _fake(maps: Tensor, count: int) -> Tensor:
     images, channels, height, width = maps.shape
     made = maps.new_empty((count, height, width, images * channels // count))
-    return _maps(made, maps.shape)
+    return shapes.as_maps(made, maps.shape)
 
 
 def _warn(matrix: Inverse, outcome: cpu.Outcome) -> None:

@@ -42,6 +42,27 @@ def batch(reference: Tensor, target: Tensor, confidence: Tensor | None) -> Batch
     return Batch(images, values.to(dtype), weights)
 
 
+def matrices(reference: Tensor, maps: Tensor, confidence: Tensor | None) -> int:
+    """How many matrices a batch has: one for all images, or one for each."""
+    shared = reference.shape[0] == 1 and (confidence is None or confidence.shape[0] == 1)
+    return 1 if shared else maps.shape[0]
+
+
+def as_pixels(maps: Tensor, count: int) -> Tensor:
+    """(B, K, H, W) to (count, H, W, ...), channels last, a view if memory allows."""
+    images, _, height, width = maps.shape
+    order = (0, 2, 3, 1) if count == images else (2, 3, 0, 1)
+    return maps.detach().permute(order).reshape(count, height, width, -1)
+
+
+def as_maps(pixels: Tensor, shape: torch.Size) -> Tensor:
+    """Back from (count, H, W, ...) to (B, K, H, W), as a view."""
+    images, channels, height, width = shape
+    if pixels.shape[0] == images:
+        return pixels.permute(0, 3, 1, 2)
+    return pixels.view(height, width, images, channels).permute(2, 3, 0, 1)
+
+
 def like_target(y: Tensor, target: Tensor) -> Tensor:
     """A solution (B, C, H, W) in the shape, memory format and dtype of the user's target."""
     y = y if target.ndim == 4 else y.squeeze(0)
