@@ -45,15 +45,23 @@ def _on_device(name: str) -> Callable[..., Any]:
     """The same operator for CUDA tensors."""
 
     def run(*args: Any) -> Any:
-        return getattr(_device(), name)(_warn_of, *args)
+        with _there(args):
+            return getattr(_device(), name)(_warn_of, *args)
 
     return run
 
 
 def infer(*args: Any) -> Tensor | None:
     """`solve` without a handle for CUDA tensors, if it can be had faster."""
-    found: Tensor | None = _device().infer(_warn_of, *args)
+    with _there(args):
+        found: Tensor | None = _device().infer(_warn_of, *args)
     return found
+
+
+def _there(args: tuple[Any, ...]) -> Any:
+    """Make the tensors' device the current one, on which Triton launches."""
+    device = next(value.device for value in args if isinstance(value, Tensor) and value.is_cuda)
+    return torch.cuda.device(device)
 
 
 def _device() -> Any:
