@@ -48,7 +48,7 @@ class Both:
             for p in pixels
         ]
         self.starts = self.grid.first_vertex.tolist()
-        vertex = self.grid.vertices.parent.cpu().numpy().reshape(images, -1)
+        vertex = self.grid.parent.cpu().numpy().reshape(images, -1)
         self.own = []  # the CPU's number of each vertex, image by image
         for image, grid in enumerate(self.cpus):
             there = grid.slice(np.arange(grid.n_vertices, dtype=float)).astype(int).ravel()

@@ -15,6 +15,7 @@ from bilateral import color
 from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import Grid, build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
+from bilateral.ops.cuda.survey import survey
 
 _PYRAMID_STEPS = 10
 """For each of the steps that multigrid, which is not there, may take."""
@@ -70,9 +71,6 @@ def space(reference: Tensor, options: Options, rooms: Sequence[int] | None = Non
         highest = float(torch.iinfo(reference.dtype).max) if integer else 1.0
     if reference.dtype == torch.uint16:
         reference = reference.to(torch.int32)
-    floating = reference.dtype.is_floating_point
-    if rooms is None and floating and not bool(torch.isfinite(reference).all()):
-        raise ValueError("reference: expected finite values, got NaN or infinity.")
     channels = reference.shape[1]
     matrix, offset = color.feature_map(channels, highest)
     xy, luma, chroma = options.sigmas
@@ -85,9 +83,16 @@ def space(reference: Tensor, options: Options, rooms: Sequence[int] | None = Non
         xy,
         rooms,
     )
+    floating = reference.dtype.is_floating_point
+    if rooms is None and floating and bool(grid.colours.strange) and not _finite(reference):
+        raise ValueError("reference: expected finite values, got NaN or infinity.")
     unit = max(options.blur)
     centre, near, range_ = (weight / unit for weight in options.blur)
     return Space(grid, (centre, near, range_), {})
+
+
+def _finite(values: Tensor) -> bool:
+    return bool(torch.isfinite(values).all())
 
 
 class Problem:
@@ -175,14 +180,14 @@ def solve(
 ) -> tuple[Tensor, Problem, pcg.Outcome]:
     """The solution for (B H W, K) values with (B H W, 1) weights, and its problem."""
     grid = where.grid
-    images, height, width = grid.shape
-    c = torch.ones_like(values[:, :1]) if weights is None else weights
-    if weights is not None and not bool(((c >= 0) & torch.isfinite(c)).all()):
+    images = grid.shape[0]
+    seen = survey(values, weights, images)
+    if bool(seen.invalid.any()):
         raise ValueError(
             "confidence: expected finite numbers, 0 or above, got others. "
             "Set it to 0 where there is no data."
         )
-    total = c.reshape(images, -1).sum(1, dtype=torch.float64)
+    total = seen.total
     if not bool((total > 0).all()):
         empty = int((total <= 0).nonzero()[0])
         error = ValueError(
@@ -192,28 +197,18 @@ def solve(
         if images > 1:
             error.add_note(f"In image {empty} of the batch.")
         raise error
-    sums_ = sums.splat(grid, torch.cat([c, c * values], 1))
+    c = torch.ones_like(values[:, :1]) if weights is None else weights
+    sums_ = sums.splat(grid, values, c)
     problem = Problem(where, sums_[:, 0].contiguous(), total, smoothness, options)
     b = sums_[:, 1:].to(problem.weight.dtype).contiguous()
     x = problem.start(b)
-    scale = scale_of(values.reshape(images, height * width, -1), c.reshape(images, -1, 1))
     tolerance = options.tolerance * (_EXACT if options.exact else 1)
-    outcome = problem.improve(b, x, scale, tolerance)
+    outcome = problem.improve(b, x, seen.scale, tolerance)
     if options.exact and outcome.residuals:
         reached = outcome.converged or outcome.residuals[-1] <= options.tolerance
         outcome = outcome._replace(converged=reached)
     problem.y = x
     return sums.slice_(grid, x.to(values.dtype)), problem, outcome
-
-
-def scale_of(values: Tensor, weights: Tensor) -> Tensor:
-    """The range of the known values of each image and channel, or their size: (B, K)."""
-    known = weights > 0
-    low = torch.where(known, values, torch.inf).amin(1).double()
-    high = torch.where(known, values, -torch.inf).amax(1).double()
-    size = torch.maximum(low.abs(), high.abs())
-    scale = torch.where(high > low, high - low, size)
-    return torch.where(scale > 0, scale, 1.0)
 
 
 def gradients(

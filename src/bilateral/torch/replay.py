@@ -18,12 +18,15 @@ from torch import Tensor
 
 from bilateral.ops.cuda import diffusion, pcg, sums
 from bilateral.ops.cuda.preconditioner import Preconditioner
+from bilateral.ops.cuda.survey import count_bare, survey
 from bilateral.torch import device
 from bilateral.torch.device import Options
 
-_CHUNK = 8
-"""Steps in a recording. The host looks at the error after each replay."""
+_ALL, _CHUNK = 32, 12
+"""Steps in a recording: all if they are few. The host looks at the error after each replay."""
 _LEAST_ROOM = 256
+_FACTS = 9
+"""Numbers in a report before the errors of all steps."""
 _KEPT = 4
 """Recordings of so many kinds of solve are kept."""
 
@@ -79,47 +82,45 @@ class Recording:
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
         # As many as make up the most allowed.
-        self._steps = max(n for n in range(1, _CHUNK + 1) if options.steps % n == 0)
-        # Both graphs write these.
-        self._out = torch.empty_like(values)
-        self._report = torch.empty(6, dtype=torch.bool, device=values.device)
+        most = options.steps
+        few = max(n for n in range(1, _CHUNK + 1) if most % n == 0)
+        self._steps = most if most <= _ALL else few
+        self._report = torch.empty(
+            _FACTS + options.steps, dtype=torch.float64, device=values.device
+        )
         stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):  # compile all kernels, make all constants
             self._begin()
-            self._go_on()
         torch.cuda.current_stream().wait_stream(stream)
         self._first, self._next = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._first):
             self._begin()
-        with torch.cuda.graph(self._next, pool=self._first.pool()):
-            self._go_on()
+        if self._steps < options.steps:
+            with torch.cuda.graph(self._next, pool=self._first.pool()):
+                self._go_on()
 
     def _begin(self) -> None:
         """Everything up to the first steps."""
         options, values = self._options, self._values
         where = device.space(self._reference, options, self.rooms)
-        grid = where.grid
-        images, height, width = grid.shape
+        self._grid = grid = where.grid
+        self._seen = survey(values, self._weights, grid.shape[0])
         c = torch.ones_like(values[:, :1]) if self._weights is None else self._weights
-        seen = sums.splat(grid, torch.cat([c, c * values], 1))
-        weight, b = seen[:, 0].contiguous(), seen[:, 1:].contiguous()
-        self._status = self._check(grid, c, weight)
+        both = sums.splat(grid, values, c)
+        weight, b = both[:, 0].contiguous(), both[:, 1:].contiguous()
+        self._bare = count_bare(grid, weight, self._smoothness, device.STIFF)
         matrix = diffusion.Matrix(
             grid, where.balanced(weight.dtype), where.blur, weight, self._smoothness
         )
-        self._grid = grid
-        pulled = sums.push_pull(grid, seen)
+        pulled = sums.push_pull(grid, both)
         self._x = (pulled[:, 1:] / pulled[:, :1]).contiguous()
-        scale = device.scale_of(
-            values.reshape(images, height * width, -1), c.reshape(images, -1, 1)
-        )
         self._run = pcg.Iteration(
             matrix,
             Preconditioner(matrix, options.kind),
             b,
             self._x,
-            scale,
+            self._seen.scale,
             None,
             options.steps,
             options.tolerance,
@@ -127,43 +128,44 @@ class Recording:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Some more steps, and what they lead to."""
+        """Some more steps, and a report."""
         for _ in range(self._steps):
             self._run.step()
-        self._out.copy_(sums.slice_(self._grid, self._x))
-        self._report[:-1] = self._status
-        self._report[-1] = (self._run.done != 0).all()
-
-    def _check(self, grid: Any, c: Tensor, weight: Tensor) -> Tensor:
-        """Whether a replay is right: finite, in range, served by the dtype, without gaps."""
-        pixels = math.prod(grid.shape[1:])
-        total = c.reshape(grid.shape[0], -1).sum(1, dtype=torch.float64).amin()
-        there = torch.arange(grid.room, device=weight.device) < grid.vertices.total
-        full = ((weight > 0) | ~there).all()
-        stiff = self._smoothness * pixels / total
-        vertices = grid.vertices.total.double() / grid.shape[0]
-        served = stiff <= device.STIFF * torch.sqrt(vertices)
-        valid = ((c >= 0) & torch.isfinite(c)).all()
-        finite = torch.isfinite(self._reference).all()
-        return torch.stack([~grid.overflow, full, served.reshape(()), valid, finite])
+        grid = self._grid
+        counts = grid.total, grid.pyramid.totals, grid.colours.strange, self._bare
+        sums_ = self._seen.total.amin(), self._seen.invalid.amax(), self._run.done.amin()
+        facts = [torch.cat(counts).double(), torch.stack([v.double() for v in sums_])]
+        torch.cat([*facts, self._run.worst], out=self._report)
 
     def solve(
         self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
     ) -> tuple[Tensor, pcg.Outcome] | None:
-        """Replay it for other inputs."""
+        """Replay it for other inputs; None if it does not serve for them."""
         self._reference.copy_(reference)
         self._values.copy_(values)
         if self._weights is not None and weights is not None:
             self._weights.copy_(weights)
         self._smoothness.fill_(smoothness)
         self._first.replay()
+        out = sums.slice_(self._grid, self._x)
         steps = self._steps
-        *right, done = self._report.tolist()
-        if not all(right):
-            self.outgrown = not right[0]
+        *facts, done = (report := self._report.tolist())[:_FACTS]
+        if not self._serves(facts, smoothness):
             return None
-        while not done and steps < self._options.steps:
-            self._next.replay()
-            steps += self._steps
-            done = self._report.tolist()[-1]
-        return self._out.clone(), pcg.Outcome(self._run.errors(steps), bool(done))
+        if not done and steps < self._options.steps:
+            while not done and steps < self._options.steps:
+                self._next.replay()
+                steps += self._steps
+                done = (report := self._report.tolist())[_FACTS - 1]
+            out = sums.slice_(self._grid, self._x)
+        return out, pcg.Outcome(pcg.until_zero(report[_FACTS : _FACTS + steps]), bool(done))
+
+    def _serves(self, facts: list[float], smoothness: float) -> bool:
+        """Whether there was room, and the data were as a recording needs them."""
+        *totals, strange, bare, _, weight, invalid = facts
+        self.outgrown = any(n > room for n, room in zip(totals, self.rooms, strict=True))
+        images, height, width = self._grid.shape
+        if self.outgrown or strange or bare or invalid or weight <= 0:
+            return False
+        stiff = smoothness * height * width / weight
+        return stiff <= device.STIFF * math.sqrt(totals[0] / images)

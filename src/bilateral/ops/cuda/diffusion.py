@@ -1,7 +1,5 @@
 """B-bar, the bistochastization, and products with A."""
 
-import math
-
 import torch
 import triton
 import triton.language as tl
@@ -9,14 +7,12 @@ from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.grid import Grid
-from bilateral.ops.cuda.sums import mass
+from bilateral.ops.cuda.sums import part_of_image
 
 Blur = tuple[float, float, float]
 
-_STEPS = {torch.float32: 18, torch.float64: 80}
+_STEPS = {torch.float32: 14, torch.float64: 80}
 """Of the bistochastization: the CPU needs 14 for 2e-6, and 45 for 1e-12."""
-_PROGRAMS = 2048
-"""Of a kernel that sums: enough to fill a device, few enough to add up their parts."""
 
 
 def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
@@ -24,7 +20,7 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
 
     By the steps of core/bistochastize.hpp, of which there are always as many.
     """
-    m = mass(grid).to(dtype)
+    m = grid.mass.to(dtype)
     n = torch.ones_like(m)
     change, new = torch.zeros_like(m), torch.empty_like(m)
     centre, space, range_ = blur
@@ -48,16 +44,22 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
             grid.neighbours,
             change,
             new,
-            grid.vertices.total,
+            grid.total,
             n.shape[0],
             numbers[step],
-            D=grid.neighbours.shape[0],
+            **_rows(grid),
             BLOCK=block,
+            num_warps=2,
         )
         n, new = new, n
         if step == 0:
             change.zero_()
     return n
+
+
+def _rows(grid: Grid) -> dict[str, int]:
+    count = grid.neighbours.shape[0]
+    return {"D": count, "DP": triton.next_power_of_2(count)}
 
 
 class Matrix:
@@ -67,15 +69,12 @@ class Matrix:
         self, grid: Grid, n: Tensor, blur: Blur, weight: Tensor, smoothness: Tensor
     ) -> None:
         self.grid = grid
-        self._n = n
+        self.n = n
         self._weight = weight
         # Tensors, since a kernel takes Python's numbers in single precision.
         weights = constant(tuple(blur[1:]), torch.float64, weight.device)
         self._factors = (smoothness * weights).to(weight.dtype)
-        self.mass = mass(grid).to(weight.dtype)
-        images = grid.shape[0]
-        # Always as many, so that sums are the same whatever the room.
-        self.programs = max(1, min(_PROGRAMS, math.prod(grid.shape) // 64) // images)
+        self.mass = grid.mass.to(weight.dtype)
 
     @property
     def diagonal(self) -> Tensor:
@@ -83,59 +82,73 @@ class Matrix:
         out = torch.zeros_like(self._weight)
         block = 256
         _degrees[(triton.cdiv(out.shape[0], block),)](
-            self._n,
+            self.n,
             self._weight,
             self.grid.neighbours,
             out,
-            self.grid.vertices.total,
+            self.grid.total,
             out.shape[0],
             self._factors,
-            D=self.grid.neighbours.shape[0],
+            **_rows(self.grid),
             BLOCK=block,
+            num_warps=2,
         )
         return out
-
-    def parts(self, d: Tensor) -> Tensor:
-        """Memory for the parts of two sums, for vectors like d."""
-        shape = (2, self.grid.shape[0], self.programs, triton.next_power_of_2(d.shape[1]))
-        return torch.empty(shape, dtype=torch.float64, device=d.device)
 
     def multiply(self, d: Tensor) -> Tensor:
         """A d of (n_vertices, K)."""
         q = torch.empty_like(d)
-        self.multiply_into(q, self.parts(d), d)
+        self.launch(self.n, d, q)
         return q
 
-    def multiply_into(
-        self, q: Tensor, parts: Tensor, d: Tensor, done: Tensor | None = None
+    def launch(
+        self,
+        n: Tensor,
+        d: Tensor,
+        q: Tensor,
+        z: Tensor | None = None,
+        parts: Tensor | None = None,
+        norm: Tensor | None = None,
+        done: Tensor | None = None,
     ) -> None:
-        """Q = A d, with the parts of d^T q and of the sum of d^2 over pixels, unless `done`."""
+        """Q = A d, or as a step of conjugate gradients A (z + beta d), unless `done`.
+
+        Then parts of sums are given, as of `pcg.Iteration`, and two of them come from here. Rows
+        of n, d and z, of which neighbours' are needed together, may lie apart.
+        """
         images, channels = self.grid.shape[0], d.shape[1]
         padded = triton.next_power_of_2(channels)
-        _multiply[(self.programs, images)](
+        programs = self.grid.programs
+        _multiply[(programs, images)](
             d,
-            self._n,
+            z,
+            n,
+            d.stride(0),
+            n.stride(0),
             self._weight,
             self.mass,
             self.grid.neighbours,
             self.grid.first_vertex,
             q,
             parts,
+            norm,
             done,
             self.grid.room,
             self._factors,
             channels,
-            D=self.grid.neighbours.shape[0],
+            **_rows(self.grid),
             KP=padded,
+            PP=triton.next_power_of_2(programs),
             BLOCK=max(16, 256 // padded),
+            num_warps=8 if padded == 1 else 4,
         )
 
     def dot(self, a: Tensor, b: Tensor) -> Tensor:
         """The sums over each image of a b, (n_vertices, K): (B, K) in float64."""
         images, channels = self.grid.shape[0], a.shape[1]
-        padded = triton.next_power_of_2(channels)
-        parts = torch.empty((images, self.programs, padded), dtype=torch.float64, device=a.device)
-        _dot[(self.programs, images)](
+        padded, programs = triton.next_power_of_2(channels), self.grid.programs
+        parts = torch.empty((images, programs, padded), dtype=torch.float64, device=a.device)
+        _dot[(programs, images)](
             a,
             b,
             self.grid.first_vertex,
@@ -148,8 +161,30 @@ class Matrix:
 
 
 @triton.jit
+def neighbours_of(neighbours, i, mask, count, space, range_, D: tl.constexpr, DP: tl.constexpr):
+    """The D neighbours of vertices, -1 for none, and their weights, in DP rows, a power of 2.
+
+    All at once, so that no load waits for another but for those of the neighbours' numbers.
+    """
+    e = tl.arange(0, DP)
+    on = mask[None, :] & (e < D)[:, None]
+    j = tl.load(neighbours + e.to(tl.int64)[:, None] * count + i[None, :], mask=on, other=-1)
+    return j, tl.where(e < 4, space, range_)[:, None]
+
+
+@triton.jit
 def _balance(
-    n, m, neighbours, change, new, total, count, numbers, D: tl.constexpr, BLOCK: tl.constexpr
+    n,
+    m,
+    neighbours,
+    change,
+    new,
+    total,
+    count,
+    numbers,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     """One step of log n towards m / (n B-bar n) = 1."""
     centre, space, range_ = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
@@ -157,10 +192,9 @@ def _balance(
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), count)
     own = tl.load(n + i, mask=mask, other=1)
-    blurred = own * centre
-    for k in tl.static_range(D):
-        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
-        blurred += (space if k < 4 else range_) * tl.load(n + j, mask=j >= 0, other=0)
+    j, weights = neighbours_of(neighbours, i, mask, count, space, range_, D, DP)
+    around = tl.sum(weights * tl.load(n + j, mask=j >= 0, other=0), 0)
+    blurred = own * centre + around
     residual = tl.log(tl.load(m + i, mask=mask, other=1) / (own * blurred))
     step = gain * residual + momentum * tl.load(change + i, mask=mask, other=0)
     tl.store(change + i, step.to(own.dtype), mask=mask)
@@ -169,85 +203,120 @@ def _balance(
 
 @triton.jit
 def _degrees(
-    n, weight, neighbours, out, total, count, factors, D: tl.constexpr, BLOCK: tl.constexpr
+    n,
+    weight,
+    neighbours,
+    out,
+    total,
+    count,
+    factors,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     space, range_ = tl.load(factors), tl.load(factors + 1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), count)
     own = tl.load(n + i, mask=mask, other=0)
-    sums = tl.load(weight + i, mask=mask, other=0)
-    for k in tl.static_range(D):
-        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
-        other = tl.load(n + j, mask=j >= 0, other=0)
-        sums += ((space if k < 4 else range_) * own * other).to(sums.dtype)
-    tl.store(out + i, sums, mask=mask)
+    j, weights = neighbours_of(neighbours, i, mask, count, space, range_, D, DP)
+    around = tl.sum(weights * tl.load(n + j, mask=j >= 0, other=0), 0)
+    sums = tl.load(weight + i, mask=mask, other=0) + own * around
+    tl.store(out + i, sums.to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def sum_parts(parts, kind, image, images, programs, k, KP: tl.constexpr, PP: tl.constexpr):
+    """The sum of one kind over all programs of an image."""
+    p = tl.arange(0, PP)
+    at = ((kind * images + image) * programs + p[:, None]) * KP + k[None, :]
+    return tl.sum(tl.load(parts + at, mask=(p < programs)[:, None], other=0), 0)
 
 
 @triton.jit
 def _multiply(
     d,
+    z,
     n,
+    row,
+    row_n,
     weight,
     mass,
     neighbours,
     first_vertex,
     q,
     parts,
+    norm,
     done,
     count,
     factors,
     channels,
     D: tl.constexpr,
+    DP: tl.constexpr,
     KP: tl.constexpr,
+    PP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """A d from differences, as core/laplacian.hpp, and this program's part of two sums."""
     space, range_ = tl.load(factors), tl.load(factors + 1)
     program, image = tl.program_id(0), tl.program_id(1)
     programs, images = tl.num_programs(0), tl.num_programs(1)
-    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
-    if done is not None:
-        end = tl.where(tl.load(done + image) != 0, begin, end)
+    begin, end = part_of_image(first_vertex, image, program, programs)
     k = tl.arange(0, KP)
+    beta = tl.zeros((KP,), n.dtype.element_ty)
+    if z is not None:
+        end = tl.where(tl.load(done + image) != 0, begin, end)
+        following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
+        beta = ratio(following, tl.load(norm + image * KP + k)).to(beta.dtype)
     bend, moved = tl.zeros((KP,), tl.float64), tl.zeros((KP,), tl.float64)
-    for at in range(begin + program * BLOCK, end, programs * BLOCK):
+    for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         mask = i < end
         both = mask[:, None] & (k[None, :] < channels)
-        where = i.to(tl.int64)[:, None] * channels + k[None, :]
-        own_n = tl.load(n + i, mask=mask, other=0)
+        where = i.to(tl.int64)[:, None] * row + k[None, :]
+        own_n = tl.load(n + i.to(tl.int64) * row_n, mask=mask, other=0)
         own = tl.load(d + where, mask=both, other=0)
+        if z is not None:
+            own = tl.load(z + where, mask=both, other=0) + beta[None, :] * own
         total = tl.load(weight + i, mask=mask, other=0)[:, None] * own
-        for e in tl.static_range(D):
-            j = tl.load(neighbours + e * count.to(tl.int64) + i, mask=mask, other=-1)
-            there = j >= 0
-            factor = (space if e < 4 else range_) * own_n * tl.load(n + j, mask=there, other=0)
-            other = tl.load(
-                d + j.to(tl.int64)[:, None] * channels + k[None, :],
-                mask=there[:, None] & (k[None, :] < channels),
-                other=0,
-            )
-            total += (factor[:, None] * (own - other)).to(own.dtype)
-        tl.store(q + where, total, mask=both)
-        pixels = tl.load(mass + i, mask=mask, other=0)[:, None]
-        bend += tl.sum((own * total).to(tl.float64), 0)
-        moved += tl.sum((pixels * own * own).to(tl.float64), 0)
-    to = parts + (image * programs + program) * KP + k
-    tl.store(to, bend)
-    tl.store(to + images * programs * KP, moved)
+        j, weights = neighbours_of(neighbours, i, mask, count, space, range_, D, DP)
+        there = j >= 0
+        far_n = tl.load(n + j.to(tl.int64) * row_n, mask=there, other=0)
+        factor = weights * own_n[None, :] * far_n
+        on = there[:, :, None] & (k < channels)[None, None, :]
+        far = j.to(tl.int64)[:, :, None] * row + k[None, None, :]
+        other = tl.load(d + far, mask=on, other=0)
+        if z is not None:
+            other = tl.load(z + far, mask=on, other=0) + beta[None, None, :] * other
+        total += tl.sum(factor[:, :, None] * (own[None, :, :] - other), 0)
+        tl.store(q + i.to(tl.int64)[:, None] * channels + k[None, :], total, mask=both)
+        if z is not None:
+            pixels = tl.load(mass + i, mask=mask, other=0)[:, None]
+            bend += tl.sum((own * total).to(tl.float64), 0)
+            moved += tl.sum((pixels * own * own).to(tl.float64), 0)
+    if z is not None:
+        to = parts + ((images + image) * programs + program) * KP + k
+        tl.store(to, bend)
+        tl.store(to + images * programs * KP, moved)
+
+
+@triton.jit
+def ratio(a, b):
+    """A / b, and 0 where b is not above 0."""
+    some = b > 0
+    return tl.where(some, a / tl.where(some, b, 1.0), 0.0)
 
 
 @triton.jit
 def _dot(a, b, first_vertex, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
-    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
+    begin, end = part_of_image(first_vertex, image, program, programs)
     k = tl.arange(0, KP)
     total = tl.zeros((KP,), tl.float64)
-    for at in range(begin + program * BLOCK, end, programs * BLOCK):
+    for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         both = (i < end)[:, None] & (k[None, :] < channels)
         where = i.to(tl.int64)[:, None] * channels + k[None, :]
-        product = tl.load(a + where, mask=both, other=0) * tl.load(b + where, mask=both, other=0)
-        total += tl.sum(product.to(tl.float64), 0)
+        left = tl.load(a + where, mask=both, other=0).to(tl.float64)
+        total += tl.sum(left * tl.load(b + where, mask=both, other=0).to(tl.float64), 0)
     tl.store(parts + (image * programs + program) * KP + k, total)

@@ -9,17 +9,26 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.colours import (
+    Colours,
+    Features,
+    find_colours,
+    tile_bounds,
+    tile_programs,
+)
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.grouping import Groups, group
 from bilateral.ops.cuda.layout import Layout, layout
 from bilateral.ops.cuda.neighbours import find_neighbours
+from bilateral.ops.cuda.order import Order, sort_vertices
+from bilateral.ops.cuda.pyramid import Pyramid, build_pyramid
 
-_FIELD: tl.constexpr = tl.constexpr(21)
-"""Bits of a key for each feature, so that three fit."""
-_MIDDLE = 2**20
-"""Cell 0 in a field: so many times it can be halved."""
-_HALF = sum((2**20 - 1) << (21 * k) for k in range(3))
+_FIELD = 10
+"""Most bits of a feature in a key of 32 bits."""
+_WIDE = 21
+"""Bits in one of 64: cell 0 is in the middle, so that values may be below 0 and above the limit."""
 _EDGE_GUARD = 1e-9  # as in core/reference.hpp
+_PROGRAMS = 512
+"""Of a kernel that sums: enough to fill a device, few enough to add up their parts."""
 
 
 class Grid(NamedTuple):
@@ -27,36 +36,50 @@ class Grid(NamedTuple):
 
     shape: tuple[int, int, int]
     """Images, height and width."""
-    vertices: Groups
-    """Of pixels, which are counted through the batch."""
+    tiles: Layout
+    colours: Colours
+    order: Order
+    parent: Tensor
+    """The vertex of each pixel, which are counted through the batch."""
+    mass: Tensor
+    """The number of pixels of each vertex."""
     neighbours: Tensor
     """(2 d, vertices): next and previous along x, y, then the features; -1 for none."""
     features: int
     first_vertex: Tensor
     """Of each image, and their number."""
-    levels: tuple[Groups, ...]
-    """The pyramid, finest first; the items of the first one are the vertices."""
+    pyramid: Pyramid
 
     @property
     def room(self) -> int:
-        """For how many vertices there is; those that are, are `vertices.total`."""
-        return self.vertices.room
-
-    def finer(self, k: int) -> Groups:
-        """What level k is made of. With one vertex per image, the level is one too many."""
-        return self.levels[k - 1] if k > 0 else self.vertices
+        """For how many vertices there is; those that are, are `total`."""
+        return self.mass.shape[0]
 
     @property
-    def rooms(self) -> tuple[int, ...]:
-        """Of the vertices and of all levels."""
-        return tuple(groups.room for groups in (self.vertices, *self.levels))
+    def total(self) -> Tensor:
+        """The number of vertices, (1,), which only the device knows."""
+        return self.colours.total
+
+    @property
+    def rooms(self) -> tuple[int, int, int]:
+        """Of the vertices, of the pyramid's first level and of all others."""
+        return self.room, *self.pyramid.rooms
 
     @property
     def overflow(self) -> Tensor:
-        """Whether there was too little room anywhere, or too few levels."""
-        totals = torch.cat([groups.total for groups in (self.vertices, *self.levels)])
-        limits = constant((*self.rooms[:-1], self.shape[0]), torch.int32, totals.device)
-        return (totals > limits).any()
+        """Whether there was too little room anywhere."""
+        totals = torch.cat([self.total, self.pyramid.totals])
+        return (totals > constant(self.rooms, torch.int32, totals.device)).any()
+
+    @property
+    def programs(self) -> int:
+        """Per image, of a kernel that sums."""
+        return _programs(self.shape)
+
+
+def _programs(shape: tuple[int, int, int]) -> int:
+    """By the pixels, so that sums are the same whatever the room."""
+    return max(1, min(_PROGRAMS, math.prod(shape) // 64) // shape[0])
 
 
 def build_grid(
@@ -70,153 +93,148 @@ def build_grid(
 ) -> Grid:
     """Vertices, edges and pyramid of (B, C, H, W) pixels with the features ``matrix @ p + offset``.
 
-    Pixels are from 0 to `highest` as a rule. Without `rooms`, for the vertices and for each level,
-    the host waits for the device to tell how much it takes.
+    Pixels are from 0 to `highest` as a rule. Without `rooms`, as of the grid, the host waits for
+    the device to tell how much it takes.
     """
     images, channels, height, width = pixels.shape
     tiles = layout(height, width, float(sigma_xy), pixels.device)
-    keys, slots = _pixel_keys(pixels, tiles, matrix, offset, sigmas)
-    counted = tiles.first_pixel[:-1]
-    first_pixel = _batch(counted, height * width, images)
-    vertices = group(keys, first_pixel, None if rooms is None else rooms[0], slots)
-    units = [1 << (21 * k) for k in range(channels)]
-    right = _batch_tiles(tiles.right, tiles.tiles, images)
-    below = _batch_tiles(tiles.below, tiles.tiles, images)
-    neighbours = find_neighbours(vertices, right, below, units)
-    first_vertex = vertices.first[:: tiles.tiles].contiguous()
-    cells = max(
-        abs(sum(map(abs, row)) * highest + abs(at)) / sigma
+    if not pixels.dtype.is_floating_point:
+        highest = max(highest, float(torch.iinfo(pixels.dtype).max))
+        if pixels.dtype == torch.int32:  # made from 16 bits
+            highest = min(highest, 65535.0)
+    features = features_of(matrix, offset, sigmas, highest, pixels.device)
+    colours = find_colours(pixels, tiles, features, None if rooms is None else rooms[0])
+    unsure = pixels.dtype.is_floating_point and features.field <= _FIELD
+    if rooms is None and unsure and bool(colours.strange):
+        features = features_of(matrix, offset, sigmas, math.inf, pixels.device)
+        colours = find_colours(pixels, tiles, features, None)
+    order = sort_vertices(colours, tiles, features, images)
+    parent, mass = _assign(colours, order, tiles, (images, height, width))
+    neighbours = find_neighbours(colours, order, tiles, features)
+    first_vertex = colours.first[:: tiles.tiles].contiguous()
+    depth = min(len(order.below) - 1, _depth(tiles, matrix, offset, sigmas, highest))
+    upper = None if rooms is None else rooms[1:]
+    shape = images, height, width
+    pyramid = build_pyramid(order, colours, first_vertex, depth, _programs(shape), upper)
+    return Grid(
+        shape,
+        tiles,
+        colours,
+        order,
+        parent,
+        mass,
+        neighbours,
+        channels,
+        first_vertex,
+        pyramid,
+    )
+
+
+def features_of(
+    matrix: Sequence[Sequence[float]],
+    offset: Sequence[float],
+    sigmas: Sequence[float],
+    highest: float,
+    device: torch.device,
+) -> Features:
+    """Keys of 32 bits, if cells of pixels from 0 to `highest` fit; else of 64, for any pixels."""
+    rows = tuple(
+        (*(value / sigma for value in row), at / sigma + _EDGE_GUARD)
         for row, at, sigma in zip(matrix, offset, sigmas, strict=True)
     )
-    depth = math.ceil(math.log2(cells + 1)) + 1
-    depth = max(depth, len(tiles.finer)) if rooms is None else len(rooms) - 1
-    levels = _pyramid(vertices, tiles, images, depth, rooms)
-    return Grid((images, height, width), vertices, neighbours, channels, first_vertex, levels)
+    affine = constant(rows, torch.float64, device)
+    least = min(sum(min(v, 0.0) for v in row[:-1]) * highest + row[-1] for row in rows)
+    most = max(sum(max(v, 0.0) for v in row[:-1]) * highest + row[-1] for row in rows)
+    if least >= 0 and most < 2**_FIELD:
+        return Features(affine, max(1, int(most).bit_length()), 0, highest)
+    return Features(affine, _WIDE, 1 << (_WIDE - 1), math.inf)
 
 
-def _pyramid(
-    vertices: Groups, tiles: Layout, images: int, depth: int, rooms: Sequence[int] | None
-) -> tuple[Groups, ...]:
-    """Halve all coordinates until there is one vertex per image, or all cells are one.
-
-    With `rooms` there are as many levels, whether it takes them or not.
-    """
-    levels: list[Groups] = []
-    below, count = vertices, tiles.tiles
-    for k in range(depth):
-        if rooms is None and below.room <= images:
-            break
-        keys = (below.keys >> 1) & _HALF
-        if k < len(tiles.finer):
-            finer = tiles.finer[k]
-        else:
-            finer = constant((0, 1), torch.int32, keys.device)
-        starts = _batch(finer[:-1], count, images)
-        first_item = below.first[starts.long()]
-        below = group(keys, first_item, None if rooms is None else rooms[k + 1])
-        levels.append(below)
-        count = finer.shape[0] - 1
-    return tuple(levels)
-
-
-def _batch(first: Tensor, size: int, images: int) -> Tensor:
-    """First things of the tiles of one image, of all images one after another, and the total."""
-    starts = torch.arange(images, dtype=torch.int32, device=first.device) * size
-    many = (starts[:, None] + first[None, :]).reshape(-1)
-    end = torch.full((1,), images * size, dtype=torch.int32, device=first.device)
-    return torch.cat([many, end])
-
-
-def _batch_tiles(tile: Tensor, tiles: int, images: int) -> Tensor:
-    """Numbers of tiles in all images, -1 where there is none."""
-    starts = torch.arange(images, dtype=torch.int32, device=tile.device) * tiles
-    many = torch.where(tile >= 0, tile + starts[:, None], -1)
-    return many.reshape(-1).to(torch.int32)
-
-
-def _pixel_keys(
-    pixels: Tensor,
+def _depth(
     tiles: Layout,
     matrix: Sequence[Sequence[float]],
     offset: Sequence[float],
     sigmas: Sequence[float],
+    highest: float,
+) -> int:
+    """How often cells are halved until they are one, if pixels are from 0 to `highest`."""
+    cells = max(
+        abs(sum(map(abs, row)) * highest + abs(at)) / sigma
+        for row, at, sigma in zip(matrix, offset, sigmas, strict=True)
+    )
+    return max(math.ceil(math.log2(cells + 1)) + 1, *tiles.bits, 1)
+
+
+def _assign(
+    colours: Colours, order: Order, tiles: Layout, shape: tuple[int, int, int]
 ) -> tuple[Tensor, Tensor]:
-    """The keys of all pixels in the order of tiles, and which pixels they are."""
-    images, channels, height, width = pixels.shape
-    count = images * height * width
-    keys = torch.empty(count, dtype=torch.int64, device=pixels.device)
-    slots = torch.empty(count, dtype=torch.int32, device=pixels.device)
-    rows = [[value / sigma for value in row] for row, sigma in zip(matrix, sigmas, strict=True)]
-    shift = [at / sigma + _EDGE_GUARD + _MIDDLE for at, sigma in zip(offset, sigmas, strict=True)]
-    table = tuple((*row, at) for row, at in zip(rows, shift, strict=True))
-    affine = constant(table, torch.float64, pixels.device)
-    block = 1024
-    _find_keys[(triton.cdiv(count, block),)](
-        pixels.contiguous(),
-        affine,
-        tiles.column,
-        tiles.left,
-        tiles.width,
-        tiles.row,
+    """The vertex of each pixel, and the number of each one's pixels."""
+    images, height, width = shape
+    size, room = math.prod(shape), colours.keys.shape[0]
+    parent = torch.empty(size, dtype=torch.int32, device=order.rank.device)
+    mass = torch.zeros(room, dtype=torch.int32, device=order.rank.device)
+    if colours.local is None:
+        assert colours.members is not None
+        assert colours.first_member is not None
+        counts = colours.first_member.diff()
+        mass.scatter_(0, order.rank.long(), counts)
+        at = torch.arange(size, dtype=torch.int32, device=parent.device)
+        first = colours.first_member[:-1].contiguous()
+        colour = torch.searchsorted(first, at, right=True) - 1
+        parent[colours.members.long()] = order.rank[colour]
+        return parent, mass
+    _follow[tile_programs(images * tiles.tiles)](
+        colours.local,
+        colours.first,
+        order.rank,
+        parent,
+        mass,
         tiles.top,
-        tiles.number,
-        tiles.first_pixel,
-        keys,
-        slots,
-        count,
+        tiles.left,
+        tiles.rows,
+        tiles.columns,
+        images * tiles.tiles,
+        room,
         height,
         width,
-        tiles.columns,
-        C=channels,
-        BLOCK=block,
+        BLOCK=max(16, triton.next_power_of_2(tiles.most)),
+        num_warps=1 if tiles.most <= 64 else 4,
     )
-    return keys, slots
+    return parent, mass
 
 
 @triton.jit
-def _find_keys(
-    pixels,
-    affine,
-    column,
-    left,
-    widths,
-    row,
+def _follow(
+    local,
+    first,
+    rank,
+    parent,
+    mass,
     top,
-    number,
-    first_pixel,
-    keys,
-    slots,
-    n,
+    left,
+    rows,
+    columns,
+    tiles,
+    room,
     height,
     width,
-    columns,
-    C: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Cells of a pixel's features, packed into a key, and its place among the tiles' pixels."""
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = p < n
-    size = height * width
-    image, at = p // size, p % size
-    y, x = at // width, at % width
-    base = image.to(tl.int64) * size * C + at
-    key = tl.zeros((BLOCK,), tl.int64)
-    for k in tl.static_range(C):
-        value = tl.load(affine + k * (C + 1) + C)
-        cell = tl.zeros((BLOCK,), tl.float64) + value
-        for c in tl.static_range(C):
-            channel = tl.load(pixels + base + c * size, mask=mask, other=0).to(tl.float64)
-            cell += tl.load(affine + k * (C + 1) + c) * channel
-        cell = tl.minimum(tl.maximum(cell, 1.0), 2097150.0)
-        key |= cell.to(tl.int64) << (k * _FIELD)
-    tile_column, tile_row = (
-        tl.load(column + x, mask=mask, other=0),
-        tl.load(row + y, mask=mask, other=0),
-    )
-    tile = tl.load(number + tile_row * columns + tile_column, mask=mask, other=0)
-    inside = (y - tl.load(top + y, mask=mask, other=0)) * tl.load(
-        widths + x, mask=mask, other=0
-    ) + (x - tl.load(left + x, mask=mask, other=0))
-    slot = image * size + tl.load(first_pixel + tile, mask=mask, other=0) + inside
-    tl.store(keys + slot, key, mask=mask)
-    tl.store(slots + slot, p, mask=mask)
+    """The vertices of tiles' pixels, and how many pixels each has."""
+    p = tl.arange(0, BLOCK)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
+        count, across = (below - y) * (right - x), right - x
+        inside = p < count
+        start = image.to(tl.int64) * height * width
+        begin = start + y * width + (below - y) * x
+        pixel = start + (y + p // across) * width + x + p % across
+        own = tl.load(local + begin + p, mask=inside, other=-1).to(tl.int32)
+        low, high = tl.load(first + tile), tl.load(first + tile + 1)
+        vertex = tl.load(rank + tl.minimum(low + own, room - 1), mask=inside, other=0)
+        tl.store(parent + pixel, vertex, mask=inside)
+        for at in range(low, high, 16):
+            v = at + tl.arange(0, 16)
+            size = tl.sum((own[None, :] == (v - low)[:, None]).to(tl.int32), 1)
+            to = tl.load(rank + v, mask=v < high, other=0)
+            tl.store(mass + to, size, mask=v < high)

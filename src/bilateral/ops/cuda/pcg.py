@@ -1,7 +1,15 @@
-"""Preconditioned conjugate gradients on a batch, with the paper's preconditioners.
+"""Preconditioned conjugate gradients on a batch.
 
 Everything of a step happens on the device, its scalars included, and the steps of an image end
-where its channels have converged. So the host may launch steps ahead.
+where its channels have converged. So the host may launch steps ahead. With the paper's
+preconditioners a step is four kernels:
+
+- q = A d for d = z + beta d, and the parts of two sums;
+- x += alpha d, r -= alpha q, and prefix sums of r;
+- r's sums over coarse vertices, and how far the solution is;
+- z = M^-1 r, and the parts of r^T z.
+
+All programs add up the parts of sums they need: that takes less than another kernel.
 """
 
 import math
@@ -13,8 +21,9 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.diffusion import Matrix
+from bilateral.ops.cuda.diffusion import Matrix, ratio, sum_parts
 from bilateral.ops.cuda.preconditioner import Preconditioner
+from bilateral.ops.cuda.sums import Prefix, above, part_of_image, range_sums
 
 _BETWEEN_LOOKS = 8
 """Steps between looks at the error, for each of which the host waits for the device."""
@@ -46,37 +55,88 @@ class Iteration:
         images, channels = scale.shape
         self._A, self._M = matrix, preconditioner
         self._x, self._active = x, active
-        self._padded = triton.next_power_of_2(channels)
-        self._parts = matrix.parts(x)
+        padded = triton.next_power_of_2(channels)
+        grid = matrix.grid
         device = x.device
         wide: dict[str, Any] = {"dtype": torch.float64, "device": device}
-        self._scale = torch.ones(images, self._padded, **wide)
+        # r^T z, d^T A d and the sum of d^2 over pixels, by program.
+        self._parts = torch.zeros(3, images, grid.programs, padded, **wide)
+        self._scale = torch.ones(images, padded, **wide)
         self._scale[:, :channels] = scale
         limit = max(tolerance, 0.05 * torch.finfo(x.dtype).eps)
-        pixels = float(math.prod(matrix.grid.shape[1:]))
+        pixels = float(math.prod(grid.shape[1:]))
         self._numbers = constant((limit, pixels), torch.float64, device)
-        self._norm, self._alpha, self._beta = torch.zeros(3, images, self._padded, **wide)
-        self._lengths = torch.zeros(most_steps, images, self._padded, **wide)
+        self._norm = torch.zeros(images, padded, **wide)  # r^T z before
+        self._lengths = torch.zeros(most_steps, images, padded, **wide)
         self._errors = torch.zeros(most_steps, images, **wide)
-        self._finished = torch.zeros(images, self._padded, dtype=torch.int32, device=device)
+        self._finished = torch.zeros(images, padded, dtype=torch.int32, device=device)
         self._finished[:, channels:] = 1
         self.done = torch.zeros(images, dtype=torch.int32, device=device)
-        self._step = torch.zeros(1, dtype=torch.int32, device=device)
+        self._step = torch.zeros(images, dtype=torch.int32, device=device)
         self._fixed = tolerance < 0
+        self._window = triton.next_power_of_2(2 * max(2, min(most_steps // 3 + 1, _WINDOW)))
         self._q = torch.empty_like(x)
-        matrix.multiply_into(self._q, self._parts, x)
-        self._r = b - self._q
-        if active is not None:
-            self._r *= active[:, None]
-        self._z, self._d = torch.empty_like(x), torch.zeros_like(x)
-        self._direct()
+        # A vertex's n, z and d side by side, since neighbours need them together.
+        row = 4 if channels == 1 else 1 + 2 * channels
+        together = torch.zeros((x.shape[0], row), dtype=x.dtype, device=device)
+        together[:, 0] = matrix.n
+        self._n, self._z = together[:, 0], together[:, 1 : 1 + channels]
+        self._d = together[:, 1 + channels : 1 + 2 * channels]
+        self._r = b.clone()
+        self._prefix = Prefix(grid, x)
+        self._coarse = x.new_empty(
+            (grid.pyramid.begin.shape[0] if preconditioner.factors is not None else 0, channels)
+        )
+        matrix.launch(matrix.n, x, self._q)
+        self._descend(first=True)
+        self._lift(first=True)
+        self._precondition()
 
     def step(self) -> None:
-        """X += alpha d; r -= alpha q; d = M^-1 r + beta d."""
-        self._A.multiply_into(self._q, self._parts, self._d, self.done)
-        images, channels = self._scale.shape[0], self._x.shape[1]
-        programs = self._A.programs
-        _advance[(images,)](
+        """D = z + beta d; x += alpha d; r -= alpha A d; z = M^-1 r."""
+        step = self._n, self._d, self._q, self._z
+        self._A.launch(*step, self._parts, self._norm, self.done)
+        self._descend()
+        self._lift()
+        self._precondition()
+
+    def _descend(self, *, first: bool = False) -> None:
+        grid = self._A.grid
+        prefix = self._prefix
+        _descend[(grid.programs, grid.shape[0])](
+            self._x,
+            self._r,
+            self._z,
+            self._d,
+            self._q,
+            self._active,
+            self._parts,
+            self._norm,
+            self._finished,
+            self.done,
+            prefix.sums if self._M.factors is not None else None,
+            prefix.parts,
+            grid.first_vertex,
+            self._x.shape[1],
+            self._d.stride(0),
+            FIRST=first,
+            KP=prefix.padded,
+            PP=triton.next_power_of_2(grid.programs),
+            BLOCK=prefix.block,
+            num_warps=8,
+        )
+
+    def _lift(self, *, first: bool = False) -> None:
+        grid, prefix = self._A.grid, self._prefix
+        images, count = grid.shape[0], self._coarse.shape[0]
+        block = prefix.range_block
+        _lift[(images + triton.cdiv(count, block),)](
+            *grid.pyramid.ranges,
+            *prefix.arguments,
+            self._M.factors,
+            self._coarse,
+            count,
+            self._x.shape[1],
             self._parts,
             self._norm,
             self._scale,
@@ -85,71 +145,47 @@ class Iteration:
             self._errors,
             self._finished,
             self.done,
-            self._alpha,
             self._step,
-            programs,
+            self._errors.shape[0],
+            images,
+            grid.programs,
+            FIRST=first,
             FIXED=self._fixed,
-            KP=self._padded,
-            PP=triton.next_power_of_2(programs),
-            WINDOW=_WINDOW,
+            KP=prefix.padded,
+            PI=triton.next_power_of_2(images),
+            PP=triton.next_power_of_2(grid.programs),
+            PA=prefix.padded_parts,
+            WINDOW=self._window,
+            BLOCK=block,
         )
-        _descend[(programs, images)](
-            self._alpha,
-            self._d,
-            self._q,
-            self._x,
-            self._r,
-            self._A.grid.first_vertex,
-            channels,
-            KP=self._padded,
-            BLOCK=max(16, 256 // self._padded),
-        )
-        self._direct()
-        self._step += 1
 
-    def _direct(self) -> None:
-        """D = M^-1 r + beta d, with beta from r^T M^-1 r."""
-        images, channels = self._scale.shape[0], self._x.shape[1]
-        programs = self._A.programs
-        size = {"KP": self._padded, "BLOCK": max(16, 256 // self._padded)}
-        above, parent = self._M.lift(self._r, self.done)
-        _precondition[(programs, images)](
+    def _precondition(self) -> None:
+        grid, prefix = self._A.grid, self._prefix
+        pyramid = grid.pyramid
+        _precondition[(grid.programs, grid.shape[0])](
             self._r,
             self._M.inverse,
-            above,
-            parent,
+            self._coarse if self._M.factors is not None else None,
+            pyramid.parent,
+            pyramid.ancestors,
             self._active,
             self._z,
             self._parts,
             self.done,
-            self._A.grid.first_vertex,
-            channels,
-            **size,
-        )
-        _follow[(images,)](
-            self._parts,
-            self._norm,
-            self._beta,
-            programs,
-            KP=self._padded,
-            PP=triton.next_power_of_2(programs),
-        )
-        _turn[(programs, images)](
-            self._beta,
-            self._z,
-            self._d,
-            self.done,
-            self._A.grid.first_vertex,
-            channels,
-            **size,
+            grid.first_vertex,
+            pyramid.rooms[0],
+            self._x.shape[1],
+            self._z.stride(0),
+            LEVELS=pyramid.ancestors.shape[0],
+            KP=prefix.padded,
+            BLOCK=max(16, 512 // prefix.padded),
+            num_warps=8,
         )
 
-    def errors(self, steps: int) -> list[float]:
-        """The error estimates after so many steps; the host waits for the device."""
-        errors: list[float] = self._errors[:steps].amax(1).tolist()
-        while len(errors) > 1 and errors[-1] == 0:  # all had ended before
-            errors.pop()
-        return errors
+    @property
+    def worst(self) -> Tensor:
+        """The error estimate after each step of the worst image; 0 where all had ended before."""
+        return self._errors.amax(1)
 
 
 def solve(
@@ -174,18 +210,91 @@ def solve(
         run.step()
         if step % _BETWEEN_LOOKS == 0 and tolerance >= 0 and bool((run.done != 0).all()):
             break
-    return Outcome(run.errors(step), bool((run.done != 0).all()))
+    errors = until_zero(run.worst[:step].tolist())
+    return Outcome(errors, bool((run.done != 0).all()))
+
+
+def until_zero(errors: list[float]) -> list[float]:
+    """Without the zeros at the end, but for the first number."""
+    while len(errors) > 1 and errors[-1] == 0:
+        errors.pop()
+    return errors
 
 
 @triton.jit
-def _sum_parts(parts, image, programs, k, KP: tl.constexpr, PP: tl.constexpr):
-    p = tl.arange(0, PP)
-    at = (image * programs + p[:, None]) * KP + k[None, :]
-    return tl.sum(tl.load(parts + at, mask=(p < programs)[:, None], other=0), 0)
+def _descend(
+    x,
+    r,
+    z,
+    d,
+    q,
+    active,
+    parts,
+    norm,
+    finished,
+    done,
+    sums,
+    part_sums,
+    first_vertex,
+    channels,
+    row,
+    FIRST: tl.constexpr,
+    KP: tl.constexpr,
+    PP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """A step of x and r, and prefix sums of r within this program's part. FIRST: r = b - q."""
+    program, image = tl.program_id(0), tl.program_id(1)
+    programs, images = tl.num_programs(0), tl.num_programs(1)
+    k = tl.arange(0, KP)
+    own = image * KP + k
+    begin, end = part_of_image(first_vertex, image, program, programs)
+    alpha, beta = tl.zeros((KP,), tl.float64) + 1, tl.zeros((KP,), tl.float64)
+    if not FIRST:
+        following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
+        bend = sum_parts(parts, 1, image, images, programs, k, KP, PP)
+        beta = ratio(following, tl.load(norm + own))
+        alpha = tl.where(tl.load(finished + own) == 0, ratio(following, bend), 0.0)
+        end = tl.where(tl.load(done + image) != 0, begin, end)
+    a, b = alpha.to(x.dtype.element_ty)[None, :], beta.to(x.dtype.element_ty)[None, :]
+    before = tl.zeros((KP,), tl.float64)
+    for at in range(begin, end, BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        both = (i < end)[:, None] & (k[None, :] < channels)
+        to = i.to(tl.int64)[:, None] * channels + k[None, :]
+        if not FIRST:
+            at_d = i.to(tl.int64)[:, None] * row + k[None, :]
+            way = tl.load(z + at_d, mask=both, other=0) + b * tl.load(d + at_d, mask=both, other=0)
+            tl.store(d + at_d, way, mask=both)
+            tl.store(x + to, tl.load(x + to, mask=both, other=0) + a * way, mask=both)
+        left = tl.load(r + to, mask=both, other=0) - a * tl.load(q + to, mask=both, other=0)
+        if FIRST and active is not None:
+            on = tl.load(active + i, mask=i < end, other=0) != 0
+            left = tl.where(on[:, None], left, 0.0)
+        tl.store(r + to, left, mask=both)
+        if sums is not None:
+            wide = left.to(tl.float64)
+            tl.store(sums + to, tl.cumsum(wide, 0) + before[None, :], mask=both)
+            before += tl.sum(wide, 0)
+    if sums is not None:
+        going = (k * 0 + tl.load(done + image)) == 0
+        tl.store(part_sums + (image * programs + program) * KP + k, before, mask=going)
 
 
 @triton.jit
-def _advance(
+def _lift(
+    begin,
+    end,
+    part_before,
+    part_last,
+    sums,
+    part_sums,
+    before,
+    all_parts,
+    factors,
+    coarse,
+    count,
+    channels,
     parts,
     norm,
     scale,
@@ -194,135 +303,158 @@ def _advance(
     errors,
     finished,
     done,
-    alpha,
     step,
+    most_steps,
+    images,
     programs,
+    FIRST: tl.constexpr,
+    FIXED: tl.constexpr,
+    KP: tl.constexpr,
+    PI: tl.constexpr,
+    PP: tl.constexpr,
+    PA: tl.constexpr,
+    WINDOW: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """R's sums over coarse vertices; the first programs judge the error instead, one per image."""
+    program = tl.program_id(0)
+    k = tl.arange(0, KP)
+    if program < images:
+        if not FIRST:
+            _judge(
+                parts,
+                norm,
+                scale,
+                numbers,
+                lengths,
+                errors,
+                finished,
+                done,
+                step,
+                most_steps,
+                program,
+                images,
+                programs,
+                k,
+                FIXED,
+                KP,
+                PP,
+                WINDOW,
+            )
+    elif factors is not None:
+        every = tl.arange(0, PI)
+        going = tl.load(done + every, mask=every < images, other=1) == 0
+        if tl.sum(going.to(tl.int32), 0) > 0:
+            g = (program - images) * BLOCK + tl.arange(0, BLOCK)
+            mask = g < count
+            ranges = begin, end, part_before, part_last
+            own = before + (program - images) * PA * KP
+            total = range_sums(*ranges, sums, part_sums, own, all_parts, g, mask, channels, KP, PA)
+            total *= tl.load(factors + g, mask=mask, other=0)[:, None]
+            to = g.to(tl.int64)[:, None] * channels + k[None, :]
+            both = mask[:, None] & (k < channels)[None, :]
+            tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
+
+
+@triton.jit
+def _judge(
+    parts,
+    norm,
+    scale,
+    numbers,
+    lengths,
+    errors,
+    finished,
+    done,
+    step,
+    most_steps,
+    image,
+    images,
+    programs,
+    k,
     FIXED: tl.constexpr,
     KP: tl.constexpr,
     PP: tl.constexpr,
     WINDOW: tl.constexpr,
 ):
-    """The length of a step, and by all lengths so far how far the solution is, per channel.
+    """By the lengths of all steps so far, how far the solution is, per channel.
 
     The estimate is that of core/estimate.hpp, not steady.
     """
-    image, images = tl.program_id(0), tl.num_programs(0)
-    k = tl.arange(0, KP)
     own = image * KP + k
-    bend = _sum_parts(parts, image, programs, k, KP, PP)
-    moved = _sum_parts(parts + images * programs * KP, image, programs, k, KP, PP)
+    following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
+    bend = sum_parts(parts, 1, image, images, programs, k, KP, PP)
+    moved = sum_parts(parts, 2, image, images, programs, k, KP, PP)
     limit, pixels = tl.load(numbers), tl.load(numbers + 1)
     was = tl.load(finished + own)
-    go = (was == 0) & (bend > 0) & (tl.load(done + image) == 0)
-    a = tl.where(go, tl.load(norm + own) / tl.where(go, bend, 1.0), 0.0)
-    tl.store(alpha + own, a)
-    s = tl.load(step)
-    length = tl.where(go, a * tl.sqrt(moved / pixels) / tl.load(scale + own), 0.0)
-    tl.store(lengths + s * images * KP + own, length)
-    last, now, before = length, length * length, tl.zeros((KP,), tl.float64)
-    for j in range(1, 3):
-        at = s - j + k * 0
-        last = tl.maximum(last, tl.load(lengths + at * images * KP + own, mask=at >= 0, other=0.0))
-    window = tl.minimum(tl.maximum((s + 1) // 3, 1), WINDOW)
-    for j in range(1, window):
-        value = tl.load(lengths + (s - j) * images * KP + own)
-        now += value * value
-    for j in range(0, window):
-        at = s - window - j + k * 0
-        value = tl.load(lengths + at * images * KP + own, mask=at >= 0, other=0.0)
-        before += value * value
+    s = tl.load(step + image)
+    a = tl.where(was == 0, ratio(following, bend), 0.0)
+    length = a * tl.sqrt(moved / pixels) / tl.load(scale + own)
+    # The lengths of all steps that count, the last one first.
+    j = tl.arange(0, WINDOW)
+    before_now = (j[:, None] > 0) & (j[:, None] <= s)
+    at = (s - j)[:, None] * images * KP + own[None, :]
+    lengths_before = tl.load(lengths + at, mask=before_now, other=0.0)
+    each = tl.where(j[:, None] == 0, length[None, :], lengths_before)
+    last = tl.max(tl.where(j[:, None] < 3, each, 0.0), 0)
+    window = tl.minimum(tl.maximum((s + 1) // 3, 1), WINDOW // 2)
+    now = tl.sum(tl.where(j[:, None] < window, each * each, 0.0), 0)
+    earlier = (j[:, None] >= window) & (j[:, None] < 2 * window)
+    before = tl.sum(tl.where(earlier, each * each, 0.0), 0)
     some = (before > 0) & (now > 0)
-    ratio = tl.where(some, now / tl.where(some, before, 1.0), 1.0)
-    rho = tl.where(some, tl.exp(tl.log(ratio) * (0.5 / window.to(tl.float64))), 0.0)
+    shrunk = tl.where(some, now / tl.where(some, before, 1.0), 1.0)
+    rho = tl.where(some, tl.exp(tl.log(shrunk) * (0.5 / window.to(tl.float64))), 0.0)
     rho = tl.minimum(rho, 1 - 0.25 / (s + 1).to(tl.float64))
     left = tl.where(s == 0, 1.5 * last, last * tl.maximum(rho / (1 - rho), 1.5))
-    tl.store(errors + s * images + image, tl.max(tl.where(was != 0, 0.0, left), 0))
-    if not FIXED:
-        now_done = (was != 0) | ((s >= 1) & (left <= limit))
-        tl.store(finished + own, now_done.to(tl.int32))
-        tl.store(done + image, tl.min(now_done.to(tl.int32), 0))
-
-
-@triton.jit
-def _descend(alpha, d, q, x, r, first_vertex, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
-    program, image = tl.program_id(0), tl.program_id(1)
-    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
-    k = tl.arange(0, KP)
-    a = tl.load(alpha + image * KP + k)
-    end = tl.where(tl.max(a, 0) > 0, end, begin)
-    a = a.to(x.dtype.element_ty)[None, :]
-    for at in range(begin + program * BLOCK, end, tl.num_programs(0) * BLOCK):
-        i = at + tl.arange(0, BLOCK)
-        both = (i < end)[:, None] & (k[None, :] < channels)
-        to = i.to(tl.int64)[:, None] * channels + k[None, :]
-        moved = tl.load(x + to, mask=both) + a * tl.load(d + to, mask=both)
-        tl.store(x + to, moved, mask=both)
-        left = tl.load(r + to, mask=both) - a * tl.load(q + to, mask=both)
-        tl.store(r + to, left, mask=both)
+    if (tl.load(done + image) == 0) & (s < most_steps):
+        tl.store(lengths + s * images * KP + own, length)
+        tl.store(norm + own, following)
+        tl.store(errors + s * images + image, tl.max(tl.where(was != 0, 0.0, left), 0))
+        tl.store(step + image, s + 1)
+        if not FIXED:
+            now_done = (was != 0) | ((s >= 1) & (left <= limit))
+            tl.store(finished + own, now_done.to(tl.int32))
+            tl.store(done + image, tl.min(now_done.to(tl.int32), 0))
 
 
 @triton.jit
 def _precondition(
     r,
     inverse,
-    above,
+    coarse,
     parent,
+    ancestors,
     active,
     z,
     parts,
     done,
     first_vertex,
+    lower,
     channels,
+    row,
+    LEVELS: tl.constexpr,
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Z = r / diag A + what the pyramid adds, and this program's part of r^T z."""
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
-    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
+    begin, end = part_of_image(first_vertex, image, program, programs)
     end = tl.where(tl.load(done + image) != 0, begin, end)
     k = tl.arange(0, KP)
     total = tl.zeros((KP,), tl.float64)
-    for at in range(begin + program * BLOCK, end, programs * BLOCK):
+    for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         mask = i < end
         both = mask[:, None] & (k[None, :] < channels)
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
         left = tl.load(r + to, mask=both, other=0)
         made = tl.load(inverse + i, mask=mask, other=0)[:, None] * left
-        if above is not None:
-            up = tl.load(parent + i, mask=mask, other=0).to(tl.int64)
-            made += tl.load(above + up[:, None] * channels + k[None, :], mask=both, other=0)
+        if coarse is not None:
+            made += above(coarse, parent, ancestors, i, mask, lower, channels, LEVELS, k)
         if active is not None:
             on = tl.load(active + i, mask=mask, other=0) != 0
             made = tl.where(on[:, None], made, 0.0)
-        tl.store(z + to, made, mask=both)
+        tl.store(z + i.to(tl.int64)[:, None] * row + k[None, :], made, mask=both)
         total += tl.sum((left * made).to(tl.float64), 0)
     tl.store(parts + (image * programs + program) * KP + k, total)
-
-
-@triton.jit
-def _follow(parts, norm, beta, programs, KP: tl.constexpr, PP: tl.constexpr):
-    image = tl.program_id(0)
-    k = tl.arange(0, KP)
-    own = image * KP + k
-    following = _sum_parts(parts, image, programs, k, KP, PP)
-    before = tl.load(norm + own)
-    some = before > 0
-    tl.store(beta + own, tl.where(some, following / tl.where(some, before, 1.0), 0.0))
-    tl.store(norm + own, following)
-
-
-@triton.jit
-def _turn(beta, z, d, done, first_vertex, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
-    program, image = tl.program_id(0), tl.program_id(1)
-    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
-    end = tl.where(tl.load(done + image) != 0, begin, end)
-    k = tl.arange(0, KP)
-    b = tl.load(beta + image * KP + k).to(d.dtype.element_ty)[None, :]
-    for at in range(begin + program * BLOCK, end, tl.num_programs(0) * BLOCK):
-        i = at + tl.arange(0, BLOCK)
-        both = (i < end)[:, None] & (k[None, :] < channels)
-        to = i.to(tl.int64)[:, None] * channels + k[None, :]
-        turned = tl.load(z + to, mask=both) + b * tl.load(d + to, mask=both)
-        tl.store(d + to, turned, mask=both)

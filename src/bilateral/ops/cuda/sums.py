@@ -1,83 +1,356 @@
-"""Sums over the members of groups: pixels into vertices, vertices into coarser ones, and back."""
+"""Sums over pixels of vertices and over vertices of coarser ones, and back.
 
-from typing import Any
+Those over coarse vertices, which are ranges, come from prefix sums in float64: each program sums
+its part of an image's vertices, and what came before the parts is added where ranges end.
+"""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.colours import tile_bounds, tile_programs
 from bilateral.ops.cuda.grid import Grid
-from bilateral.ops.cuda.grouping import Groups
+
+_BLOCK = 256
 
 
-def splat(grid: Grid, pixels: Tensor) -> Tensor:
-    """S pixels: (B H W, K) to (n_vertices, K)."""
-    return lift(grid.vertices, pixels)
+def splat(grid: Grid, pixels: Tensor, weights: Tensor | None = None) -> Tensor:
+    """S pixels: (B H W, K) to (n_vertices, K).
+
+    With weights (B H W, 1) they are multiplied, and the weights' own sums come first.
+    """
+    colours, tiles = grid.colours, grid.tiles
+    channels = pixels.shape[1]
+    columns = channels + (weights is not None)
+    out = torch.zeros((grid.room, columns), dtype=pixels.dtype, device=pixels.device)
+    if colours.local is None:
+        values = pixels if weights is None else torch.cat([weights, weights * pixels], 1)
+        return _sum_members(grid, values, out)
+    images, height, width = grid.shape
+    _splat[tile_programs(images * tiles.tiles)](
+        pixels.contiguous(),
+        weights,
+        out,
+        colours.local,
+        colours.first,
+        grid.order.rank,
+        tiles.top,
+        tiles.left,
+        tiles.rows,
+        tiles.columns,
+        images * tiles.tiles,
+        height,
+        width,
+        channels,
+        columns,
+        BLOCK=max(16, triton.next_power_of_2(tiles.most)),
+        num_warps=1 if tiles.most <= 64 else 4,
+    )
+    return out
 
 
 def slice_(grid: Grid, vertices: Tensor) -> Tensor:
     """S^T vertices: (n_vertices, K) to (B H W, K)."""
-    return vertices.index_select(0, grid.vertices.parent)
+    return vertices.index_select(0, grid.parent)
 
 
-def mass(grid: Grid) -> Tensor:
-    """The number of pixels of each vertex."""
-    return grid.vertices.first_member.diff()
-
-
-def lift(groups: Groups, values: Tensor, out: Tensor | None = None) -> Tensor:
-    """The sum over the items of each group, of (N, K) values; 0 after the last group.
-
-    In `out` if it is given, of which nothing changes after the last group.
-    """
-    channels = values.shape[1]
-    if out is None:
-        out = torch.zeros((groups.room, channels), dtype=values.dtype, device=values.device)
-    block = max(16, 256 // triton.next_power_of_2(channels))
-    _sum_members[(triton.cdiv(groups.room, block),)](
-        values,
-        groups.members,
-        groups.first_member,
-        out,
-        groups.total,
-        groups.room,
-        channels,
-        KP=triton.next_power_of_2(channels),
-        BLOCK=block,
+def coarse_sums(grid: Grid, values: Tensor, factors: Tensor | None = None) -> Tensor:
+    """The sum of (n_vertices, K) values over each coarse vertex of the pyramid, times a factor."""
+    prefix = Prefix(grid, values)
+    size = {"KP": prefix.padded, "BLOCK": prefix.block}
+    _sum_parts_of_images[(grid.programs, grid.shape[0])](
+        values, grid.first_vertex, prefix.sums, prefix.parts, values.shape[1], **size
     )
+    out = torch.empty(
+        (grid.pyramid.begin.shape[0], values.shape[1]), dtype=values.dtype, device=values.device
+    )
+    prefix.over_ranges(out, factors)
     return out
 
 
 def push_pull(grid: Grid, values: Tensor) -> Tensor:
     """H v of (n_vertices, K): each one's own value and its means over ever larger surroundings."""
-    sums, sizes = [values], [torch.ones_like(values[:, :1])]
-    for level in grid.levels:
-        sums.append(lift(level, sums[-1]))
-        sizes.append(lift(level, sizes[-1]))
-    above: Any = 0.0
-    for k in range(len(grid.levels), 0, -1):
-        counts = grid.finer(k - 1).total > grid.shape[0]
-        mean = torch.where(counts, sums[k] * (4.0**-k / sizes[k]), 0) + above
-        above = mean.index_select(0, grid.levels[k - 1].parent)
-    out: Tensor = values + above
+    values = values.contiguous()
+    channels = values.shape[1]
+    means = coarse_sums(grid, values, grid.pyramid.pull)
+    out = torch.empty_like(values)
+    padded = triton.next_power_of_2(channels)
+    block = max(16, _BLOCK // padded)
+    _add_above[(triton.cdiv(grid.room, block),)](
+        values,
+        means,
+        grid.pyramid.parent,
+        grid.pyramid.ancestors,
+        out,
+        grid.room,
+        grid.pyramid.rooms[0],
+        channels,
+        LEVELS=grid.pyramid.ancestors.shape[0],
+        KP=padded,
+        BLOCK=block,
+    )
+    return out
+
+
+class Prefix:
+    """Memory for prefix sums of (n_vertices, K) vectors, by the programs of each image."""
+
+    def __init__(self, grid: Grid, like: Tensor) -> None:
+        self._grid = grid
+        self.channels = like.shape[1]
+        self.padded = triton.next_power_of_2(self.channels)
+        self.block = max(16, 1024 // self.padded)
+        self.sums = torch.empty(like.shape, dtype=torch.float64, device=like.device)
+        shape = grid.shape[0], grid.programs, self.padded
+        self.parts = torch.empty(shape, dtype=torch.float64, device=like.device)
+        parts = grid.shape[0] * grid.programs
+        self.padded_parts = triton.next_power_of_2(parts)
+        self.range_block = max(16, _BLOCK // self.padded)
+        programs = triton.cdiv(grid.pyramid.begin.shape[0], self.range_block)
+        self._before = torch.empty(
+            (programs, self.padded_parts, self.padded), dtype=torch.float64, device=like.device
+        )
+        self.arguments = self.sums, self.parts, self._before, parts
+        """Of kernels that call `range_sums`."""
+
+    def over_ranges(self, out: Tensor, factors: Tensor | None) -> None:
+        """Sums over the ranges of the pyramid, times factors."""
+        pyramid = self._grid.pyramid
+        _sum_ranges[(triton.cdiv(out.shape[0], self.range_block),)](
+            *pyramid.ranges,
+            *self.arguments,
+            factors,
+            out,
+            out.shape[0],
+            self.channels,
+            KP=self.padded,
+            PA=self.padded_parts,
+            BLOCK=self.range_block,
+        )
+
+
+def _sum_members(grid: Grid, values: Tensor, out: Tensor) -> Tensor:
+    """Sums over sorted pixels, each one's members being consecutive."""
+    colours = grid.colours
+    assert colours.members is not None
+    assert colours.first_member is not None
+    ordered = values.index_select(0, colours.members).double()
+    block = 1024
+    parts = torch.nn.functional.pad(ordered, (0, 0, 0, -ordered.shape[0] % block))
+    parts = parts.view(-1, block, values.shape[1])
+    # Two levels of prefix sums, each by one thread block: the same in every run.
+    inner = _running(parts)
+    before = _running(inner[:, -1][None])[0] - inner[:, -1]
+    sums = (inner + before[:, None]).view(-1, values.shape[1])
+    sums = torch.cat([torch.zeros_like(sums[:1]), sums])
+    found = sums[colours.first_member[1:].long()] - sums[colours.first_member[:-1].long()]
+    out.index_copy_(0, grid.order.rank.long(), found.to(out.dtype))
+    return out
+
+
+def _running(values: Tensor) -> Tensor:
+    """Prefix sums along axis 1 of (M, N, K), by one program for each of M."""
+    out = torch.empty_like(values)
+    channels = values.shape[2]
+    padded = triton.next_power_of_2(channels)
+    _run[(values.shape[0],)](
+        values, out, values.shape[1], channels, KP=padded, BLOCK=max(16, 1024 // padded)
+    )
     return out
 
 
 @triton.jit
-def _sum_members(
-    values, members, first_member, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
+def _run(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
+    base = tl.program_id(0).to(tl.int64) * count * channels
+    k = tl.arange(0, KP)
+    before = tl.zeros((KP,), tl.float64)
+    for at in range(0, count, BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        both = (i < count)[:, None] & (k < channels)[None, :]
+        where = base + i[:, None] * channels + k[None, :]
+        own = tl.load(values + where, mask=both, other=0)
+        tl.store(out + where, tl.cumsum(own, 0) + before[None, :], mask=both)
+        before += tl.sum(own, 0)
+
+
+@triton.jit
+def _splat(
+    pixels,
+    weights,
+    out,
+    local,
+    first,
+    rank,
+    top,
+    left,
+    rows,
+    columns_of_tiles,
+    tiles,
+    height,
+    width,
+    channels,
+    columns,
+    BLOCK: tl.constexpr,
+):
+    """The sums over the pixels of each vertex, tile by tile."""
+    p = tl.arange(0, BLOCK)
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        image, y, below, x, right = tile_bounds(top, left, rows, columns_of_tiles, tile)
+        count, across = (below - y) * (right - x), right - x
+        inside = p < count
+        start = image.to(tl.int64) * height * width
+        pixel = start + (y + p // across) * width + x + p % across
+        begin = start + y * width + (below - y) * x
+        own = tl.load(local + begin + p, mask=inside, other=-1).to(tl.int32)
+        low, high = tl.load(first + tile), tl.load(first + tile + 1)
+        c = tl.zeros((BLOCK,), out.dtype.element_ty) + 1
+        if weights is not None:
+            c = tl.load(weights + pixel, mask=inside, other=0)
+        for at in range(low, high, 16):
+            v = at + tl.arange(0, 16)
+            mine = own[None, :] == (v - low)[:, None]
+            to = tl.load(rank + v, mask=v < high, other=0).to(tl.int64) * columns
+            if weights is not None:
+                tl.store(out + to, tl.sum(tl.where(mine, c[None, :], 0), 1), mask=v < high)
+                to += 1
+            for k in range(0, channels):
+                value = c * tl.load(pixels + pixel * channels + k, mask=inside, other=0)
+                total = tl.sum(tl.where(mine, value[None, :], 0), 1)
+                tl.store(out + to + k, total, mask=v < high)
+
+
+@triton.jit
+def part_of_image(first_vertex, image, program, programs):
+    """The vertices of a program's part of an image."""
+    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
+    size = (end - begin + programs - 1) // programs
+    low = tl.minimum(begin + program * size, end)
+    return low, tl.minimum(low + size, end)
+
+
+@triton.jit
+def _sum_parts_of_images(
+    values, first_vertex, sums, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Prefix sums within the parts, and their totals."""
+    program, image = tl.program_id(0), tl.program_id(1)
+    programs = tl.num_programs(0)
+    begin, end = part_of_image(first_vertex, image, program, programs)
+    k = tl.arange(0, KP)
+    before = tl.zeros((KP,), tl.float64)
+    for at in range(begin, end, BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        both = (i < end)[:, None] & (k < channels)[None, :]
+        where = i.to(tl.int64)[:, None] * channels + k[None, :]
+        own = tl.load(values + where, mask=both, other=0).to(tl.float64)
+        tl.store(sums + where, tl.cumsum(own, 0) + before[None, :], mask=both)
+        before += tl.sum(own, 0)
+    tl.store(parts + (image * programs + program) * KP + k, before)
+
+
+@triton.jit
+def range_sums(
+    begin,
+    end,
+    part_before,
+    part_last,
+    sums,
+    parts,
+    before,
+    count,
+    g,
+    mask,
+    channels,
+    KP: tl.constexpr,
+    PA: tl.constexpr,
+):
+    """Sums over [begin, end): from the prefix sums at both ends, and what came before their parts.
+
+    The latter are added up in `before`, memory of this program's own.
+    """
+    k = tl.arange(0, KP)
+    low = tl.load(begin + g, mask=mask, other=0) - 1
+    high = tl.load(end + g, mask=mask, other=0) - 1
+    columns = (k < channels)[None, :]
+    at_low = low.to(tl.int64)[:, None] * channels + k[None, :]
+    at_high = high.to(tl.int64)[:, None] * channels + k[None, :]
+    total = tl.load(sums + at_high, mask=(mask & (high >= 0))[:, None] & columns, other=0)
+    total -= tl.load(sums + at_low, mask=(mask & (low >= 0))[:, None] & columns, other=0)
+    from_part = tl.load(part_before + g, mask=mask, other=0)
+    to_part = tl.load(part_last + g, mask=mask, other=0)
+    if tl.max((to_part != from_part).to(tl.int32), 0) > 0:
+        p = tl.arange(0, PA)
+        own = tl.load(parts + p[:, None] * KP + k[None, :], mask=(p < count)[:, None], other=0)
+        tl.store(before + p[:, None] * KP + k[None, :], tl.cumsum(own, 0) - own)
+        tl.debug_barrier()
+        total += tl.load(before + to_part[:, None] * KP + k[None, :])
+        total -= tl.load(before + from_part[:, None] * KP + k[None, :])
+    return total
+
+
+@triton.jit
+def _sum_ranges(
+    begin,
+    end,
+    part_before,
+    part_last,
+    sums,
+    parts,
+    before,
+    count,
+    factors,
+    out,
+    room,
+    channels,
+    KP: tl.constexpr,
+    PA: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     g = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = g < tl.minimum(tl.load(total), room)
-    begin = tl.load(first_member + g, mask=inside, other=0)
-    end = tl.load(first_member + g + 1, mask=inside, other=0)
+    mask = g < room
+    ranges = begin, end, part_before, part_last
+    own = before + tl.program_id(0) * PA * KP
+    total = range_sums(*ranges, sums, parts, own, count, g, mask, channels, KP, PA)
+    if factors is not None:
+        total *= tl.load(factors + g, mask=mask, other=0)[:, None]
     k = tl.arange(0, KP)
-    sums = tl.zeros((BLOCK, KP), out.dtype.element_ty)
-    for i in range(0, tl.max(end - begin, 0)):
-        on = begin + i < end
-        item = tl.load(members + begin + i, mask=on, other=0)
-        at = item.to(tl.int64)[:, None] * channels + k[None, :]
-        sums += tl.load(values + at, mask=on[:, None] & (k[None, :] < channels), other=0)
-    at = g.to(tl.int64)[:, None] * channels + k[None, :]
-    tl.store(out + at, sums, mask=inside[:, None] & (k[None, :] < channels))
+    to = g.to(tl.int64)[:, None] * channels + k[None, :]
+    tl.store(out + to, total.to(out.dtype.element_ty), mask=mask[:, None] & (k < channels)[None, :])
+
+
+@triton.jit
+def above(values, parent, ancestors, i, mask, lower, channels, LEVELS: tl.constexpr, k):
+    """What the coarse vertices above each vertex have, added up."""
+    both = mask[:, None] & (k < channels)[None, :]
+    up = tl.load(parent + i, mask=mask, other=0)
+    total = tl.load(values + up.to(tl.int64)[:, None] * channels + k[None, :], mask=both, other=0)
+    for level in tl.static_range(LEVELS):
+        higher = tl.load(ancestors + level * lower.to(tl.int64) + up, mask=mask, other=0)
+        at = higher.to(tl.int64)[:, None] * channels + k[None, :]
+        total += tl.load(values + at, mask=both, other=0)
+    return total
+
+
+@triton.jit
+def _add_above(
+    values,
+    means,
+    parent,
+    ancestors,
+    out,
+    room,
+    lower,
+    channels,
+    LEVELS: tl.constexpr,
+    KP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < room
+    k = tl.arange(0, KP)
+    both = mask[:, None] & (k < channels)[None, :]
+    to = i.to(tl.int64)[:, None] * channels + k[None, :]
+    own = tl.load(values + to, mask=both, other=0)
+    more = above(means, parent, ancestors, i, mask, lower, channels, LEVELS, k)
+    tl.store(out + to, own + more, mask=both)

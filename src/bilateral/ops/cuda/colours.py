@@ -1,0 +1,370 @@
+"""The distinct colours of each tile, which are its vertices.
+
+A tile of an image has few pixels: each program compares all pairs of one tile's. The keys of a
+tile's colours come sorted. Where tiles are large, all pixels are sorted instead.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.layout import Layout
+
+_MOST_PIXELS = 256
+"""Of a tile whose pairs are compared."""
+_BLOCK = 64
+_MOST_PROGRAMS = 4096
+"""Of a kernel that goes from tile to tile: to start one takes longer than most tiles."""
+
+
+class Features(NamedTuple):
+    """What is packed into a pixel's key: the cells of its features."""
+
+    affine: Tensor
+    """(C, C + 1): cells are the floor of ``affine @ (pixel, 1)``."""
+    field: int
+    """Bits of a key for each."""
+    middle: int
+    """Cell 0."""
+    limit: float
+    """Pixels must be from 0 to this, or they are reported."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of keys."""
+        return torch.int32 if self.field * self.affine.shape[0] < 32 else torch.int64
+
+
+class Colours(NamedTuple):
+    """The colours of the tiles of a batch, sorted by tile, then by key.
+
+    There may be room for more than there are: what comes after the last is of no meaning.
+    """
+
+    keys: Tensor
+    tile: Tensor
+    """Of each colour."""
+    first: Tensor
+    """The first colour of each tile, and their number, as far as there is room."""
+    total: Tensor
+    """Their number, (1,)."""
+    strange: Tensor
+    """(1,): whether a pixel is not from 0 to the limit, or not a number."""
+    local: Tensor | None
+    """The colour of each pixel of a tile, counted from the tile's first; tile by tile."""
+    members: Tensor | None
+    """Instead of `local`: the pixels, sorted by colour; and the first one of each colour."""
+    first_member: Tensor | None
+
+
+def find_colours(pixels: Tensor, tiles: Layout, features: Features, room: int | None) -> Colours:
+    """The colours of (B, C, H, W) pixels.
+
+    Without `room` their number is read from the device, and there is just as much.
+    """
+    images, channels, height, width = pixels.shape
+    count = images * tiles.tiles
+    size = images * height * width
+    like: dict[str, Any] = {"device": pixels.device}
+    keys = torch.empty(size, dtype=features.dtype, **like)
+    counts = torch.empty(count, dtype=torch.int32, **like)
+    strange = torch.zeros(1, dtype=torch.int32, **like)
+    few = tiles.most <= _MOST_PIXELS
+    local = torch.empty(size, dtype=torch.int16 if few else torch.int32, **like)
+    block = min(_BLOCK, max(16, triton.next_power_of_2(tiles.most)))
+    numbers = constant((features.limit,), torch.float64, pixels.device)
+    tables = tiles.top, tiles.left, tiles.rows, tiles.columns
+    programs = tile_programs(count)
+    _find_keys[programs](
+        pixels.contiguous(),
+        features.affine,
+        *tables,
+        count,
+        keys,
+        local,
+        counts,
+        strange,
+        numbers,
+        height,
+        width,
+        C=channels,
+        FIELD=features.field,
+        MIDDLE=features.middle,
+        BLOCK=block,
+        MODE="pixels" if not few else "ranks" if tiles.most <= block else "keys",
+        num_warps=1,
+    )
+    if not few:
+        return _sorted_colours(keys, local, tiles, images, strange, room)
+    if tiles.most > block:
+        leads = torch.empty(size, dtype=torch.int8, **like)
+        distinct = torch.empty_like(keys)
+        where = *tables, count, height, width
+        _find_leaders[programs](keys, leads, counts, *where, BLOCK=block)
+        _rank[programs](keys, leads, distinct, local, *where, BLOCK=block)
+        keys = distinct
+    first = sums_before(counts)
+    found = int(first[-1]) if room is None else room
+    own_keys = torch.empty(found, dtype=keys.dtype, **like)
+    tile = torch.empty(found, dtype=torch.int32, **like)
+    _gather_keys[programs](
+        keys, first, own_keys, tile, *tables, count, found, height, width, BLOCK=32, num_warps=1
+    )
+    total, first = first[-1:].clone(), first.clamp(max=found)
+    return Colours(own_keys, tile, first, total, strange, local, None, None)
+
+
+def tile_programs(tiles: int) -> tuple[int]:
+    """How many programs share so many tiles."""
+    return (min(tiles, _MOST_PROGRAMS),)
+
+
+def sums_before(counts: Tensor) -> Tensor:
+    """0, then the cumulative sums."""
+    out = torch.zeros(counts.shape[0] + 1, dtype=torch.int32, device=counts.device)
+    torch.cumsum(counts, 0, dtype=torch.int32, out=out[1:])
+    return out
+
+
+def _sorted_colours(
+    keys: Tensor,
+    pixels: Tensor,
+    tiles: Layout,
+    images: int,
+    strange: Tensor,
+    room: int | None,
+) -> Colours:
+    """The same from keys and pixels in the order of tiles, by sorting."""
+    heights, widths = tiles.top.diff(), tiles.left.diff()
+    area = (heights[:, None] * widths[None, :]).reshape(-1).repeat(images)
+    ends = torch.cumsum(area, 0)
+    at = torch.arange(keys.shape[0], dtype=ends.dtype, device=keys.device)
+    tile = torch.searchsorted(ends, at, right=True).to(torch.int32)
+    order = torch.argsort(keys, stable=True)
+    order = order[torch.argsort(tile[order], stable=True)]
+    keys, tile = keys[order], tile[order]
+    new = torch.ones_like(tile)
+    new[1:] = (keys.diff() != 0) | (tile.diff() != 0)
+    number = torch.cumsum(new, 0, dtype=torch.int32) - 1
+    total = number[-1:] + 1
+    found = int(total) if room is None else room
+    kept = number.clamp(max=found - 1).long()
+    like: dict[str, Any] = {"dtype": torch.int32, "device": keys.device}
+    # The last one written must be the first of its colour, so the others go to the end.
+    to = torch.where((new != 0) & (number < found), kept, found)
+    first_member = torch.full((found + 1,), keys.shape[0], **like)
+    first_member.scatter_reduce_(0, to, at.to(torch.int32), "amin")
+    first_member[-1] = keys.shape[0]
+    own_keys = torch.zeros(found + 1, dtype=keys.dtype, device=keys.device)
+    own_keys.scatter_(0, to, keys)
+    own_tile = torch.zeros(found + 1, **like)
+    own_tile.scatter_(0, to, tile)
+    counts = torch.zeros(images * tiles.tiles, **like)
+    counts.scatter_add_(0, tile.long(), new)
+    members = pixels[order]
+    return Colours(
+        own_keys[:-1],
+        own_tile[:-1],
+        sums_before(counts).clamp(max=found),
+        total,
+        strange,
+        None,
+        members,
+        first_member,
+    )
+
+
+@triton.jit
+def tile_bounds(top, left, rows, columns, tile):
+    """Image, first and last row and column of a tile."""
+    image, within = tile // (rows * columns), tile % (rows * columns)
+    row, column = within // columns, within % columns
+    y, below = tl.load(top + row), tl.load(top + row + 1)
+    x, right = tl.load(left + column), tl.load(left + column + 1)
+    return image, y, below, x, right
+
+
+@triton.jit
+def _key(
+    pixels,
+    affine,
+    at,
+    inside,
+    size,
+    limit,
+    C: tl.constexpr,
+    FIELD: tl.constexpr,
+    MIDDLE: tl.constexpr,
+    keys,
+):
+    """Cells of a pixel's features, packed, and whether one of its channels is out of range."""
+    key = (at * 0).to(keys.dtype.element_ty)
+    strange = inside & (at < 0)
+    for k in tl.static_range(C):
+        cell = tl.load(affine + k * (C + 1) + C) + MIDDLE + at * 0.0
+        for c in tl.static_range(C):
+            value = tl.load(pixels + at + c * size, mask=inside, other=0).to(tl.float64)
+            cell += tl.load(affine + k * (C + 1) + c) * value
+            strange = strange | (inside & ((value >= 0) & (value <= limit) == 0))
+        cell = tl.minimum(tl.maximum(cell, 0.0), (1 << FIELD) - 1.0)
+        key |= cell.to(keys.dtype.element_ty) << (k * FIELD)
+    return key, strange
+
+
+@triton.jit
+def _find_keys(
+    pixels,
+    affine,
+    top,
+    left,
+    rows,
+    columns,
+    tiles,
+    keys,
+    local,
+    counts,
+    strange,
+    numbers,
+    height,
+    width,
+    C: tl.constexpr,
+    FIELD: tl.constexpr,
+    MIDDLE: tl.constexpr,
+    BLOCK: tl.constexpr,
+    MODE: tl.constexpr,
+):
+    """The keys of tiles. For "ranks", the distinct ones, sorted, and each pixel's place among them.
+
+    That takes tiles of one block. For "pixels", the pixels beside their keys.
+    """
+    size = height * width
+    limit = tl.load(numbers)
+    lane = tl.arange(0, BLOCK)
+    most: tl.constexpr = (1 << (FIELD * C)) - 1  # of a key
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
+        count, across = (below - y) * (right - x), right - x
+        begin = image.to(tl.int64) * size + y * width + (below - y) * x
+        for first in range(0, count, BLOCK):
+            p = first + lane
+            inside = p < count
+            pixel = (y + p // across) * width + x + p % across
+            at = image.to(tl.int64) * size * C + pixel
+            key, odd = _key(pixels, affine, at, inside, size, limit, C, FIELD, MIDDLE, keys)
+            tl.store(strange + lane * 0, 1, mask=odd)
+            if MODE == "ranks":
+                _rank_block(keys + begin, local + begin, counts + tile, key, lane, inside, most)
+            else:
+                tl.store(keys + begin + p, key, mask=inside)
+                if MODE == "pixels":
+                    tl.store(local + begin + p, (image * size + pixel).to(tl.int32), mask=inside)
+
+
+@triton.jit
+def _rank_block(keys, local, counts, key, lane, inside, most: tl.constexpr):
+    """The distinct ones of a block of keys, sorted, and each one's place among them."""
+    same = (key[:, None] == key[None, :]) & (lane[None, :] < lane[:, None])
+    leads = (tl.sum(same.to(tl.int32), 1) == 0) & inside
+    count = tl.sum(leads.to(tl.int32), 0)
+    tl.store(keys + tl.cumsum(leads.to(tl.int32), 0) - 1, key, mask=leads)
+    tl.store(counts, count)
+    tl.debug_barrier()
+    rank = lane * 0
+    for at in range(0, count, 16):
+        q = at + tl.arange(0, 16)
+        other = tl.load(keys + q, mask=q < count, other=most)
+        rank += tl.sum(((other[None, :] < key[:, None]) & (q < count)[None, :]).to(tl.int32), 1)
+    tl.debug_barrier()
+    tl.store(keys + rank, key, mask=leads)
+    tl.store(local + lane, rank.to(tl.int16), mask=inside)
+
+
+@triton.jit
+def _find_leaders(
+    keys, leads, counts, top, left, rows, columns, tiles, height, width, BLOCK: tl.constexpr
+):
+    """Which pixels of tiles of several blocks are the first of their key, and how many."""
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
+        size = (below - y) * (right - x)
+        begin = image.to(tl.int64) * height * width + y * width + (below - y) * x
+        total = tl.zeros((), tl.int32)
+        for first in range(0, size, BLOCK):
+            p = first + tl.arange(0, BLOCK)
+            key = tl.load(keys + begin + p, mask=p < size, other=0)
+            earlier = p * 0
+            for other in range(0, first + 1, BLOCK):
+                q = other + tl.arange(0, BLOCK)
+                key_q = tl.load(keys + begin + q, mask=q < size, other=0)
+                same = (key[:, None] == key_q[None, :]) & (q[None, :] < p[:, None])
+                earlier += tl.sum(same.to(tl.int32), 1)
+            own = ((earlier == 0) & (p < size)).to(tl.int32)
+            tl.store(leads + begin + p, own.to(tl.int8), mask=p < size)
+            total += tl.sum(own, 0)
+        tl.store(counts + tile, total)
+
+
+@triton.jit
+def _rank(
+    keys,
+    leads,
+    distinct,
+    local,
+    top,
+    left,
+    rows,
+    columns,
+    tiles,
+    height,
+    width,
+    BLOCK: tl.constexpr,
+):
+    """Sort the first ones' keys, and give each pixel the place of its own."""
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
+        size = (below - y) * (right - x)
+        begin = image.to(tl.int64) * height * width + y * width + (below - y) * x
+        for first in range(0, size, BLOCK):
+            p = first + tl.arange(0, BLOCK)
+            key = tl.load(keys + begin + p, mask=p < size, other=0)
+            rank = p * 0
+            for other in range(0, size, BLOCK):
+                q = other + tl.arange(0, BLOCK)
+                key_q = tl.load(keys + begin + q, mask=q < size, other=0)
+                on = tl.load(leads + begin + q, mask=q < size, other=0) != 0
+                rank += tl.sum(((key_q[None, :] < key[:, None]) & on[None, :]).to(tl.int32), 1)
+            own = tl.load(leads + begin + p, mask=p < size, other=0) != 0
+            tl.store(distinct + begin + rank, key, mask=own)
+            tl.store(local + begin + p, rank.to(tl.int16), mask=p < size)
+
+
+@triton.jit
+def _gather_keys(
+    keys,
+    first,
+    own_keys,
+    own_tile,
+    top,
+    left,
+    rows,
+    columns,
+    tiles,
+    room,
+    height,
+    width,
+    BLOCK: tl.constexpr,
+):
+    """The distinct keys of tiles, to where they belong."""
+    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+        image, y, below, x, _ = tile_bounds(top, left, rows, columns, tile)
+        begin = image.to(tl.int64) * height * width + y * width + (below - y) * x
+        low, high = tl.load(first + tile), tl.load(first + tile + 1)
+        for at in range(low, high, BLOCK):
+            v = at + tl.arange(0, BLOCK)
+            mask = (v < high) & (v < room)
+            tl.store(own_keys + v, tl.load(keys + begin + v - low, mask=mask, other=0), mask=mask)
+            tl.store(own_tile + v, tile, mask=mask)

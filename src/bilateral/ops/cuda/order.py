@@ -1,0 +1,140 @@
+"""The order of vertices: by a code whose bits are those of all coordinates, level by level.
+
+So the vertices below any one of the pyramid are consecutive, at every level, and neighbours lie
+close together.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from bilateral.ops.cuda.colours import Colours, Features
+from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.layout import Layout
+
+_WORD = 62
+"""Bits of a code in one number."""
+_BLOCK = 256
+
+
+class Order(NamedTuple):
+    """The vertices' order among the colours of all tiles."""
+
+    colour: Tensor
+    """Of each vertex."""
+    rank: Tensor
+    """The vertex of each colour."""
+    codes: Tensor
+    """(words, vertices), the lowest bits first, sorted."""
+    below: tuple[int, ...]
+    """How many bits of a code are lost at each level, from 0 on."""
+
+
+def sort_vertices(colours: Colours, tiles: Layout, features: Features, images: int) -> Order:
+    """Put colours in order."""
+    room = colours.keys.shape[0]
+    table, below = _bits(tiles, features, images)
+    words = -(-len(table) // _WORD)
+    short = len(table) <= 32  # a quarter less to sort
+    like: dict[str, Any] = {
+        "dtype": torch.int32 if short else torch.int64,
+        "device": colours.keys.device,
+    }
+    codes = torch.empty((words, room), **like)
+    for word in range(words):
+        bits = table[word * _WORD : (word + 1) * _WORD]
+        _find_codes[(triton.cdiv(room, _BLOCK),)](
+            colours.keys,
+            colours.tile,
+            colours.total,
+            tiles.row_cell,
+            tiles.column_cell,
+            constant(bits, torch.int32, colours.keys.device),
+            codes[word],
+            room,
+            tiles.rows,
+            tiles.columns,
+            len(bits),
+            SHORT=short,
+            BLOCK=_BLOCK,
+        )
+    if words == 1:
+        ordered, colour = torch.sort(codes[0], stable=True)
+        codes = ordered[None]
+    else:
+        colour = torch.argsort(codes[0], stable=True)
+        for word in codes[1:]:
+            colour = colour[torch.argsort(word[colour], stable=True)]
+        codes = codes[:, colour].contiguous()
+    colour = colour.to(torch.int32)
+    rank = torch.empty_like(colour)
+    _invert[(triton.cdiv(room, _BLOCK),)](colour, rank, room, BLOCK=_BLOCK)
+    return Order(colour, rank, codes, below)
+
+
+def _bits(
+    tiles: Layout, features: Features, images: int
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Which bit of what each bit of a code is; and how many there are below each level.
+
+    0 is x, 1 is y, 2 the key, 3 the image.
+    """
+    across, down = tiles.bits
+    channels, field = features.affine.shape[0], features.field
+    table: list[tuple[int, int]] = []
+    below = []
+    for level in range(max(across, down, field, 1)):
+        below.append(len(table))
+        table += [(0, level)] * (level < across) + [(1, level)] * (level < down)
+        table += [(2, field * k + level) for k in range(channels) if level < field]
+    below.append(len(table))
+    table += [(3, bit) for bit in range((images - 1).bit_length())]
+    return tuple(table or [(0, 0)]), tuple(below)
+
+
+@triton.jit
+def _find_codes(
+    keys,
+    tiles,
+    total,
+    row_cell,
+    column_cell,
+    bits,
+    codes,
+    room,
+    rows,
+    columns,
+    count,
+    SHORT: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < room
+    there = mask & (i < tl.load(total))
+    tile = tl.load(tiles + i, mask=there, other=0)
+    key = tl.load(keys + i, mask=there, other=0)
+    image, within = tile // (rows * columns), tile % (rows * columns)
+    y = tl.load(row_cell + within // columns, mask=there, other=0)
+    x = tl.load(column_cell + within % columns, mask=there, other=0)
+    code = tl.zeros((BLOCK,), tl.int64)
+    for k in range(0, count):
+        what, bit = tl.load(bits + 2 * k), tl.load(bits + 2 * k + 1)
+        place = tl.where(what == 0, x, tl.where(what == 1, y, image))
+        source = tl.where(what == 2, key.to(tl.int64), place.to(tl.int64))
+        code |= ((source >> bit) & 1) << k
+    # What is not there comes last; short codes fill the numbers below 0, too.
+    last = (1 << 32) - 1 if SHORT else 1 << 62
+    code = tl.where(there, code, last)
+    if SHORT:
+        code = code - (1 << 31)
+    tl.store(codes + i, code.to(codes.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def _invert(colour, rank, room, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < room
+    tl.store(rank + tl.load(colour + i, mask=mask, other=0), i, mask=mask)

@@ -1,0 +1,114 @@
+"""What there is to know about values and weights before a solve, found in one pass."""
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from bilateral.ops.cuda.grid import Grid
+
+_PROGRAMS = 512
+_BLOCK = 1024
+
+
+class Survey(NamedTuple):
+    """Of the values and weights of a batch."""
+
+    scale: Tensor
+    """The range of the known values of each image and channel, or their size: (B, K), float64."""
+    total: Tensor
+    """The sum of each image's weights: (B,), float64."""
+    invalid: Tensor
+    """How many weights are negative or not finite: (B,), float64."""
+
+
+def survey(values: Tensor, weights: Tensor | None, images: int) -> Survey:
+    """Look at (B H W, K) values with (B H W, 1) weights, or 1 for each."""
+    channels = values.shape[1]
+    pixels = values.shape[0] // images
+    programs = max(1, min(_PROGRAMS // images, pixels // _BLOCK))
+    # For each channel its least and largest value; the sum of weights, and the invalid ones.
+    rows = 2 * channels + 2
+    parts = torch.empty((images, rows, programs), dtype=torch.float64, device=values.device)
+    _look[(programs, images)](values, weights, parts, pixels, channels, BLOCK=_BLOCK)
+    out = torch.empty((images, channels + 2), dtype=torch.float64, device=values.device)
+    _conclude[(images,)](parts, out, programs, channels, PP=triton.next_power_of_2(programs))
+    return Survey(out[:, :channels], out[:, channels], out[:, channels + 1])
+
+
+def count_bare(grid: Grid, weight: Tensor, smoothness: Tensor, stiff: float) -> Tensor:
+    """How many vertices have no weight, and how many pixels are in those that have too little.
+
+    (2,) int32. Too little: if smoothness times pixels is more than `stiff` times the weight.
+    """
+    out = torch.zeros(2, dtype=torch.int32, device=weight.device)
+    numbers = smoothness / stiff
+    _count_bare[(triton.cdiv(grid.room, _BLOCK),)](
+        grid.mass, weight, grid.total, numbers, out, grid.room, BLOCK=_BLOCK
+    )
+    return out
+
+
+@triton.jit
+def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
+    program, image = tl.program_id(0), tl.program_id(1)
+    programs = tl.num_programs(0)
+    base = image.to(tl.int64) * pixels
+    rows = 2 * channels + 2
+    to = parts + image * rows * programs + program
+    total, invalid = tl.zeros((), tl.float64), tl.zeros((), tl.float64)
+    for k in range(0, channels):
+        low = tl.full((BLOCK,), float("inf"), tl.float64)
+        high = tl.full((BLOCK,), float("-inf"), tl.float64)
+        sums, bad = tl.zeros((BLOCK,), tl.float64), tl.zeros((BLOCK,), tl.int32)
+        for at in range(program * BLOCK, pixels, programs * BLOCK):
+            i = at + tl.arange(0, BLOCK)
+            mask = i < pixels
+            value = tl.load(values + (base + i) * channels + k, mask=mask, other=0).to(tl.float64)
+            c = tl.where(mask, 1.0, 0.0).to(tl.float64)
+            if weights is not None:
+                c = tl.load(weights + base + i, mask=mask, other=0).to(tl.float64)
+                valid = (c >= 0) & (c < float("inf"))
+                bad += (mask & (valid == 0)).to(tl.int32)
+                c = tl.where(valid, c, 0.0)
+            sums += c
+            low = tl.minimum(low, tl.where(c > 0, value, float("inf")))
+            high = tl.maximum(high, tl.where(c > 0, value, float("-inf")))
+        tl.store(to + 2 * k * programs, tl.min(low, 0))
+        tl.store(to + (2 * k + 1) * programs, tl.max(high, 0))
+        total, invalid = tl.sum(sums, 0), tl.sum(bad, 0).to(tl.float64)
+    tl.store(to + 2 * channels * programs, total)
+    tl.store(to + (2 * channels + 1) * programs, invalid)
+
+
+@triton.jit
+def _conclude(parts, out, programs, channels, PP: tl.constexpr):
+    image = tl.program_id(0)
+    p = tl.arange(0, PP)
+    mask = p < programs
+    rows = 2 * channels + 2
+    own = parts + image * rows * programs + p
+    to = out + image * (channels + 2)
+    for k in range(0, channels):
+        low = tl.min(tl.load(own + 2 * k * programs, mask=mask, other=float("inf")), 0)
+        high = tl.max(tl.load(own + (2 * k + 1) * programs, mask=mask, other=float("-inf")), 0)
+        size = tl.maximum(tl.abs(low), tl.abs(high))
+        scale = tl.where(high > low, high - low, size)
+        tl.store(to + k, tl.where((scale > 0) & (scale < float("inf")), scale, 1.0))
+    tl.store(to + channels, tl.sum(tl.load(own + 2 * channels * programs, mask=mask, other=0), 0))
+    bad = tl.load(own + (2 * channels + 1) * programs, mask=mask, other=0)
+    tl.store(to + channels + 1, tl.sum(bad, 0))
+
+
+@triton.jit
+def _count_bare(mass, weight, total, numbers, out, room, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < tl.minimum(tl.load(total), room)
+    own = tl.load(weight + i, mask=mask, other=1)
+    pixels = tl.load(mass + i, mask=mask, other=0)
+    bare = (mask & (own <= 0)).to(tl.int32)
+    little = mask & (tl.load(numbers) * pixels > own)
+    tl.atomic_add(out, tl.sum(bare, 0))
+    tl.atomic_add(out + 1, tl.sum(tl.where(little, pixels, 0), 0))
