@@ -228,15 +228,21 @@ def _filter_on_device(
     image: Tensor, weights: Tensor | None, reference: Tensor, options: _Options
 ) -> tuple[Tensor, bool]:
     kernels = _kernels()
+    capturing = image.is_cuda and torch.cuda.is_current_stream_capturing()
+    weighed = weights is not None or capturing
+    arguments = image, weights, reference, options.scale, options.passes
     with _there(image):
-        found = kernels.domain_transform(image, weights, reference, options.scale, options.passes)
-        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
-            return found.pixels, True  # nobody may look
-        seen = kernels.findings(found.flags)
-    if not seen.reference or any(seen.wrong) or not all(seen.known):
-        # An error, of which the CPU says where it is.
-        _filter(image.cpu(), None if weights is None else weights.cpu(), reference.cpu(), options)
-    return found.pixels, any(seen.masses)
+        y, flags = kernels.domain_transform(*arguments, weighed)
+        if capturing:  # nobody may look
+            return y, weighed
+        seen = kernels.findings(flags)
+        if seen.reference or any(seen.wrong) or not all(seen.known):
+            # An error, of which the CPU says where it is.
+            theirs = None if weights is None else weights.cpu()
+            _filter(image.cpu(), theirs, reference.cpu(), options)
+        if any(seen.weighed) and not weighed:
+            y, _ = kernels.domain_transform(*arguments, True)
+    return y, any(seen.weighed)
 
 
 def _transposed_on_device(g: Tensor, reference: Tensor, options: _Options) -> Tensor:
