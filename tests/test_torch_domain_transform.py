@@ -193,28 +193,28 @@ GRADIENTS = [
 
 
 def derivatives_are_right(
-    shape: tuple[int, ...], photos: int, masses: int, weigh: bool, part: float
+    device: str, shape: tuple[int, ...], photos: int, masses: int, weigh: bool, part: float
 ) -> bool:
     image, reference, weights = example(*shape, photos=photos)
-    image = with_holes(image, part).to(DEVICE)
+    image = with_holes(image, part).to(device)
     known = torch.isfinite(image)
     values = torch.where(known, image, 0).requires_grad_()
 
     def f(values: Tensor, mass: Tensor | None = None) -> Tensor:
         holed = torch.where(known, values, torch.nan)
-        photo = reference.to(DEVICE)
+        photo = reference.to(device)
         return bilateral.torch.domain_transform(holed, photo, **OPTIONS, weights=mass)
 
     if not weigh:
         return bool(gradcheck(f, (values,)))
-    return bool(gradcheck(f, (values, weights[:masses].to(DEVICE).requires_grad_())))
+    return bool(gradcheck(f, (values, weights[:masses].to(device).requires_grad_())))
 
 
 @pytest.mark.parametrize(("shape", "photos", "masses", "weigh", "part"), GRADIENTS)
 def test_gradients_are_finite_differences(
     shape: tuple[int, ...], photos: int, masses: int, weigh: bool, part: float
 ) -> None:
-    assert derivatives_are_right(shape, photos, masses, weigh, part)
+    assert derivatives_are_right("cpu", shape, photos, masses, weigh, part)
 
 
 def test_gradients_of_the_first_weight_to_come() -> None:
@@ -375,6 +375,19 @@ def test_the_kernels_have_the_same_gradients(
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-11)
 
 
+def test_equal_weights_have_gradients_too(kernels: Any) -> None:
+    image, reference, _ = example(1, 1, 2, 3)
+    weights = torch.ones(2, 3, dtype=torch.float64, device=DEVICE, requires_grad=True)
+    y = bilateral.torch.domain_transform(
+        image.to(DEVICE), reference.to(DEVICE), **OPTIONS, iterations=1, weights=weights
+    )
+    y[..., 0, 0].sum().backward()
+    assert weights.grad is not None
+    assert weights.grad.abs().max() > 1e-3
+    # Only ratios of weights matter.
+    assert weights.grad.sum().item() == pytest.approx(0, abs=1e-12)
+
+
 IMAGE = torch.linspace(0, 1, 48).reshape(1, 1, 6, 8)
 PHOTO = torch.arange(48, dtype=torch.uint8).reshape(1, 1, 6, 8)
 
@@ -463,7 +476,7 @@ class TestOnAGpu:
     def test_gradcheck(
         self, shape: tuple[int, ...], photos: int, masses: int, weigh: bool, part: float
     ) -> None:
-        assert derivatives_are_right(shape, photos, masses, weigh, part)
+        assert derivatives_are_right("cuda", shape, photos, masses, weigh, part)
 
     def test_it_can_be_recorded(self) -> None:
         image, reference, _ = example(1, 2, 50, 60)

@@ -119,12 +119,16 @@ def _apply(image: Tensor, weights: Tensor | None, reference: Tensor, options: _O
     return found
 
 
+_torch: Any = torch  # partly without types
+_run = _torch.compiler.disable(_apply)  # or a graph break would look inside
+
+
 class _DomainTransform(torch.autograd.Function):
     @staticmethod
     def forward(
         image: Tensor, weights: Tensor | None, reference: Tensor, options: _Options
     ) -> tuple[Tensor, bool]:
-        """The filtered images, and whether there are masses other than 1."""
+        """The filtered images, and whether pixels may count differently."""
         return _backend(image).filter(image, weights, reference, options)
 
     @staticmethod
@@ -227,6 +231,7 @@ def _transposed_line(g: Tensor, a: Tensor, axis: int) -> Tensor:
 def _filter_on_device(
     image: Tensor, weights: Tensor | None, reference: Tensor, options: _Options
 ) -> tuple[Tensor, bool]:
+    """The host reads flags once, at the end; holes, which are found there, take a second run."""
     kernels = _kernels()
     capturing = image.is_cuda and torch.cuda.is_current_stream_capturing()
     weighed = weights is not None or capturing
@@ -242,7 +247,7 @@ def _filter_on_device(
             _filter(image.cpu(), theirs, reference.cpu(), options)
         if any(seen.weighed) and not weighed:
             y, _ = kernels.domain_transform(*arguments, True)
-    return y, any(seen.weighed)
+    return y, weighed or any(seen.weighed)
 
 
 def _transposed_on_device(g: Tensor, reference: Tensor, options: _Options) -> Tensor:
@@ -272,7 +277,3 @@ def _backend(tensor: Tensor) -> _Backend:
     if tensor.is_cuda:
         return _Backend(_filter_on_device, _transposed_on_device)
     return _Backend(_filter, _transposed)
-
-
-_torch: Any = torch  # partly without types
-_run = _torch.compiler.disable(_apply)  # or a graph break would look inside

@@ -24,7 +24,7 @@ from torch import Tensor
 _LONGEST = 4096
 """Of a row that one program holds as a whole."""
 _CHUNK, _STRIP = 32, 32
-"""Pixels along the lines, and lines, that a program holds of longer ones and of columns."""
+"""Pixels along the lines, in single precision, and lines that a program holds of others."""
 _GROUP = 16
 """Chunks whose ends are read at a time."""
 
@@ -100,7 +100,8 @@ class Maps:
     ) -> None:
         """`size`: length and number of lines; `strides`: along one, and to the next."""
         planes, channels = self.values.shape[0] * self.values.shape[1], self.values.shape[1]
-        chunks, strips = triton.cdiv(size[0], _CHUNK), triton.cdiv(size[1], _STRIP)
+        chunk = _CHUNK * 4 // self.values.element_size()  # as many as a thread has registers for
+        chunks, strips = triton.cdiv(size[0], chunk), triton.cdiv(size[1], _STRIP)
         ends = self.values.new_empty((2, planes, chunks, 3, size[1]))
         grid = (planes * chunks * strips,)
         geometry = (
@@ -114,7 +115,7 @@ class Maps:
         )
         kinds: dict[str, Any] = {
             "KIND": int(self._kind),
-            "CHUNK": _CHUNK,
+            "CHUNK": chunk,
             "STRIP": _STRIP,
             "num_warps": 1,
         }
