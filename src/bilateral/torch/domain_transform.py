@@ -60,8 +60,8 @@ def domain_transform(
     """Smooth images without crossing the edges of references, differentiably.
 
     `bilateral.domain_transform` for tensors, which see for what it does. There are gradients with
-    respect to image and weights, of first order; a backward costs about as much as it. There are
-    none with respect to the reference.
+    respect to image and weights, of first order. There are none with respect to the reference.
+    CUDA tensors are filtered on their device.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def _neighbours(
 def _transposed_line(g: Tensor, a: Tensor, axis: int) -> Tensor:
     """The transpose of the way forth and back: forth again first, since both change places."""
     z = g.movedim(axis, 0).clone(memory_format=torch.contiguous_format)
-    a = a.movedim(axis, 0)
+    a = a.movedim(axis, 0).contiguous()
     lines, shares = z.unbind(), a.unbind()
     for i in range(1, len(lines)):
         lines[i].addcmul_(shares[i], lines[i - 1])
