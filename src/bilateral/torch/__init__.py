@@ -22,9 +22,16 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
+from bilateral.torch.domain_transform import domain_transform
 from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust
 from bilateral.torch.segmentation import refine_segmentation
 
-__all__ = ["BilateralSolver", "refine_segmentation", "solve", "solve_robust"]
+__all__ = [
+    "BilateralSolver",
+    "domain_transform",
+    "refine_segmentation",
+    "solve",
+    "solve_robust",
+]

@@ -1,6 +1,7 @@
 """Shapes and dtypes of tensors: what users give, as (B, C, H, W)."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,22 +22,42 @@ class Batch(NamedTuple):
     """(B, 1, H, W) of the target's dtype; 1 for B if all images share it and the reference."""
 
 
-def batch(reference: Tensor, target: Tensor, confidence: Tensor | None) -> Batch:
+class Names(NamedTuple):
+    """What a function calls its arguments, and its twin for arrays."""
+
+    target: str = "target"
+    confidence: str = "confidence"
+    twin: str = "bilateral.solve"
+
+
+def batch(
+    reference: Tensor,
+    target: Tensor,
+    confidence: Tensor | None,
+    names: Names = Names(),  # noqa: B008
+    channels: Sequence[int] = (3, 1),
+) -> Batch:
     """Check the shapes and dtypes of tensors and bring them to one form."""
-    for name, value in (("reference", reference), ("target", target), ("confidence", confidence)):
-        if value is not None or name != "confidence":
-            _tensor(name, value, target)
+    for name, value in (
+        ("reference", reference),
+        (names.target, target),
+        (names.confidence, confidence),
+    ):
+        if value is not None or name != names.confidence:
+            _tensor(name, value, target, names)
     if target.ndim not in (3, 4) or target.numel() == 0:
         raise ValueError(
-            f"target: expected shape (C, H, W) or (B, C, H, W) with at least one value, "
+            f"{names.target}: expected shape (C, H, W) or (B, C, H, W) with at least one value, "
             f"got {tuple(target.shape)}. Channels come before height and width: "
-            f"target.unsqueeze(0) adds one."
+            f"{names.target}.unsqueeze(0) adds one."
         )
     values = target if target.ndim == 4 else target.unsqueeze(0)
     wide = target.dtype in (torch.float64, torch.int32, torch.int64)
     dtype = torch.float64 if wide else torch.float32
-    images = _reference(reference, values, target)
-    weights = None if confidence is None else _confidence(confidence, values, target).to(dtype)
+    images = _reference(reference, values, target, names, channels)
+    weights = None
+    if confidence is not None:
+        weights = _confidence(confidence, values, target, names).to(dtype)
     if weights is not None and len(images) > 1:  # as many matrices, whether it is shared or not
         weights = weights.expand(len(images), -1, -1, -1)
     return Batch(images, values.to(dtype), weights)
@@ -74,11 +95,11 @@ def like_target(y: Tensor, target: Tensor) -> Tensor:
     return y.round().clamp(limits.min, limits.max).to(target.dtype)
 
 
-def _tensor(name: str, value: object, target: Tensor) -> None:
+def _tensor(name: str, value: object, target: Tensor, names: Names) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{name}: expected a tensor, got {type(value).__name__}. "
-            f"Use torch.as_tensor, or bilateral.solve for NumPy arrays."
+            f"Use torch.as_tensor, or {names.twin} for NumPy arrays."
         )
     if value.device.type not in ("cpu", "cuda", "meta"):
         raise ValueError(
@@ -87,22 +108,24 @@ def _tensor(name: str, value: object, target: Tensor) -> None:
         )
     if isinstance(target, Tensor) and value.device != target.device:
         raise ValueError(
-            f"{name}: expected a tensor on {target.device}, where the target is, "
-            f"got one on {value.device}. Call .to(target.device) first."
+            f"{name}: expected a tensor on {target.device}, where the {names.target} is, "
+            f"got one on {value.device}. Call .to({names.target}.device) first."
         )
-    if value.dtype.is_complex or (value.dtype == torch.bool and name != "confidence"):
+    if value.dtype.is_complex or (value.dtype == torch.bool and name != names.confidence):
         raise TypeError(
             f"{name}: expected real numbers, got {value.dtype}. Convert it with .float() first."
         )
 
 
-def _reference(reference: Tensor, values: Tensor, target: Tensor) -> Tensor:
+def _reference(
+    reference: Tensor, values: Tensor, target: Tensor, names: Names, channels: Sequence[int]
+) -> Tensor:
     images, _, height, width = values.shape
     given = reference if reference.ndim == 4 else reference.unsqueeze(0)
     if (
         reference.ndim not in (3, 4)
         or given.shape[0] not in (1, images)
-        or given.shape[1] not in (1, 3)
+        or given.shape[1] not in channels
         or given.shape[2:] != values.shape[2:]
     ):
         hint = (
@@ -110,12 +133,13 @@ def _reference(reference: Tensor, values: Tensor, target: Tensor) -> Tensor:
             if given.ndim == 4 and given.shape[1] == 4
             else " Gray has one channel, RGB three; a reference without B serves the whole batch."
         )
-        expected = f"(3 or 1, {height}, {width})"
+        some = " or ".join(map(str, channels))
+        expected = f"({some}, {height}, {width})"
         if images > 1:
-            expected += f" or ({images}, 3 or 1, {height}, {width})"
+            expected += f" or ({images}, {some}, {height}, {width})"
         raise ValueError(
-            f"reference: expected shape {expected} for a target of shape {tuple(target.shape)}, "
-            f"got {tuple(reference.shape)}.{hint}"
+            f"reference: expected shape {expected} for {names.target} of shape "
+            f"{tuple(target.shape)}, got {tuple(reference.shape)}.{hint}"
         )
     dtype = reference.dtype
     if dtype not in (torch.uint8, torch.uint16) and not dtype.is_floating_point:
@@ -128,7 +152,7 @@ def _reference(reference: Tensor, values: Tensor, target: Tensor) -> Tensor:
     return given.detach()
 
 
-def _confidence(confidence: Tensor, values: Tensor, target: Tensor) -> Tensor:
+def _confidence(confidence: Tensor, values: Tensor, target: Tensor, names: Names) -> Tensor:
     images, size = values.shape[0], values.shape[2:]
     given = confidence
     if given.ndim == 2:
@@ -137,9 +161,9 @@ def _confidence(confidence: Tensor, values: Tensor, target: Tensor) -> Tensor:
         given = given.unsqueeze(1)
     if given.ndim != 4 or given.shape[0] not in (1, images) or given.shape[1:] != (1, *size):
         raise ValueError(
-            f"confidence: expected one number per pixel, shape {(images, 1, *size)} or a part of "
-            f"it, for a target of shape {tuple(target.shape)}, got {tuple(confidence.shape)}. "
-            f"All channels of a target share it."
+            f"{names.confidence}: expected one number per pixel, shape {(images, 1, *size)} or a "
+            f"part of it, for {names.target} of shape {tuple(target.shape)}, got "
+            f"{tuple(confidence.shape)}. All channels share it."
         )
     return given
 
