@@ -62,18 +62,31 @@ def solve(
             )
         compiled: tuple[Tensor, Tensor] = operators.solve(*tensors, *config.arguments)
         return compiled
-    needed = torch.is_grad_enabled() and any(
-        value.requires_grad for value in (target, confidence, smoothness) if value is not None
-    )
-    if not needed and not forward_mode:
-        if target.is_cuda and _alone(tensors):
-            quick = operators.infer(*tensors[:4], *config.arguments)
-            if quick is not None:
-                return quick, torch.zeros(1, dtype=torch.int64)
+    if not _needed(*tensors[1:4]) and not forward_mode:
         plain: tuple[Tensor, Tensor] = _run("solve", operators.solve, *tensors, *config.arguments)
         return plain
     result: tuple[Tensor, Tensor] = _apply(_Solve, *tensors, config)
     return result
+
+
+def infer(
+    reference: Tensor,
+    target: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    config: Config,
+) -> Tensor | None:
+    """The solution alone, for tensors nobody has looked at; None if it must be had otherwise."""
+    tensors = reference, target, confidence, smoothness
+    other = torch.compiler.is_compiling() or forward_ad._current_level >= 0
+    if not target.is_cuda or other or _needed(*tensors[1:]) or not _alone(tensors):
+        return None
+    return operators.infer(*tensors, *config.arguments)
+
+
+def _needed(*values: Tensor | None) -> bool:
+    """Whether derivatives are."""
+    return torch.is_grad_enabled() and any(v.requires_grad for v in values if v is not None)
 
 
 def _apply(function: Any, *args: Any) -> Any:

@@ -79,6 +79,8 @@ def solve(
         preconditioner,
         reference_max,
     )
-    known = shapes.known_only(given)
-    y, _ = derivatives.solve(*known, shapes.smoothness(smoothness), None, options)
+    factor = shapes.smoothness(smoothness)
+    y = derivatives.infer(*given, factor, options)
+    if y is None:
+        y, _ = derivatives.solve(*shapes.known_only(given), factor, None, options)
     return shapes.like_target(y, target)

@@ -25,7 +25,7 @@ from bilateral.torch.device import Options
 _ALL, _CHUNK = 32, 12
 """Steps in a recording: all if they are few. The host looks at the error after each replay."""
 _LEAST_ROOM = 256
-_FACTS = 9
+_FACTS = 10
 """Numbers in a report before the errors of all steps."""
 _KEPT = 4
 """Recordings of so many kinds of solve are kept."""
@@ -133,7 +133,8 @@ class Recording:
             self._run.step()
         grid = self._grid
         counts = grid.total, grid.pyramid.totals, grid.colours.strange, self._bare
-        sums_ = self._seen.total.amin(), self._seen.invalid.amax(), self._run.done.amin()
+        seen = self._seen
+        sums_ = seen.total.amin(), seen.invalid.amax(), seen.unknown.amax(), self._run.done.amin()
         facts = [torch.cat(counts).double(), torch.stack([v.double() for v in sums_])]
         torch.cat([*facts, self._run.worst], out=self._report)
 
@@ -162,10 +163,10 @@ class Recording:
 
     def _serves(self, facts: list[float], smoothness: float) -> bool:
         """Whether there was room, and the data were as a recording needs them."""
-        *totals, strange, bare, _, weight, invalid = facts
+        *totals, strange, bare, _, weight, invalid, unknown = facts
         self.outgrown = any(n > room for n, room in zip(totals, self.rooms, strict=True))
         images, height, width = self._grid.shape
-        if self.outgrown or strange or bare or invalid or weight <= 0:
+        if self.outgrown or strange or bare or invalid or unknown or weight <= 0:
             return False
         stiff = smoothness * height * width / weight
         return stiff <= device.STIFF * math.sqrt(totals[0] / images)

@@ -47,19 +47,13 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
             grid.total,
             n.shape[0],
             numbers[step],
-            **_rows(grid),
+            D=grid.neighbours.shape[0],
             BLOCK=block,
-            num_warps=2,
         )
         n, new = new, n
         if step == 0:
             change.zero_()
     return n
-
-
-def _rows(grid: Grid) -> dict[str, int]:
-    count = grid.neighbours.shape[0]
-    return {"D": count, "DP": triton.next_power_of_2(count)}
 
 
 class Matrix:
@@ -89,21 +83,19 @@ class Matrix:
             self.grid.total,
             out.shape[0],
             self._factors,
-            **_rows(self.grid),
+            D=self.grid.neighbours.shape[0],
             BLOCK=block,
-            num_warps=2,
         )
         return out
 
     def multiply(self, d: Tensor) -> Tensor:
         """A d of (n_vertices, K)."""
         q = torch.empty_like(d)
-        self.launch(self.n, d, q)
+        self.launch(d, q)
         return q
 
     def launch(
         self,
-        n: Tensor,
         d: Tensor,
         q: Tensor,
         z: Tensor | None = None,
@@ -113,8 +105,7 @@ class Matrix:
     ) -> None:
         """Q = A d, or as a step of conjugate gradients A (z + beta d), unless `done`.
 
-        Then parts of sums are given, as of `pcg.Iteration`, and two of them come from here. Rows
-        of n, d and z, of which neighbours' are needed together, may lie apart.
+        Then parts of sums are given, as of `pcg.Iteration`, and two of them come from here.
         """
         images, channels = self.grid.shape[0], d.shape[1]
         padded = triton.next_power_of_2(channels)
@@ -122,9 +113,7 @@ class Matrix:
         _multiply[(programs, images)](
             d,
             z,
-            n,
-            d.stride(0),
-            n.stride(0),
+            self.n,
             self._weight,
             self.mass,
             self.grid.neighbours,
@@ -136,11 +125,11 @@ class Matrix:
             self.grid.room,
             self._factors,
             channels,
-            **_rows(self.grid),
+            D=self.grid.neighbours.shape[0],
             KP=padded,
             PP=triton.next_power_of_2(programs),
-            BLOCK=max(16, 256 // padded),
-            num_warps=8 if padded == 1 else 4,
+            BLOCK=max(16, 512 // padded),
+            num_warps=8,
         )
 
     def dot(self, a: Tensor, b: Tensor) -> Tensor:
@@ -161,18 +150,6 @@ class Matrix:
 
 
 @triton.jit
-def neighbours_of(neighbours, i, mask, count, space, range_, D: tl.constexpr, DP: tl.constexpr):
-    """The D neighbours of vertices, -1 for none, and their weights, in DP rows, a power of 2.
-
-    All at once, so that no load waits for another but for those of the neighbours' numbers.
-    """
-    e = tl.arange(0, DP)
-    on = mask[None, :] & (e < D)[:, None]
-    j = tl.load(neighbours + e.to(tl.int64)[:, None] * count + i[None, :], mask=on, other=-1)
-    return j, tl.where(e < 4, space, range_)[:, None]
-
-
-@triton.jit
 def _balance(
     n,
     m,
@@ -183,7 +160,6 @@ def _balance(
     count,
     numbers,
     D: tl.constexpr,
-    DP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """One step of log n towards m / (n B-bar n) = 1."""
@@ -192,9 +168,10 @@ def _balance(
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), count)
     own = tl.load(n + i, mask=mask, other=1)
-    j, weights = neighbours_of(neighbours, i, mask, count, space, range_, D, DP)
-    around = tl.sum(weights * tl.load(n + j, mask=j >= 0, other=0), 0)
-    blurred = own * centre + around
+    blurred = own * centre
+    for k in tl.static_range(D):
+        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
+        blurred += (space if k < 4 else range_) * tl.load(n + j, mask=j >= 0, other=0)
     residual = tl.log(tl.load(m + i, mask=mask, other=1) / (own * blurred))
     step = gain * residual + momentum * tl.load(change + i, mask=mask, other=0)
     tl.store(change + i, step.to(own.dtype), mask=mask)
@@ -211,17 +188,18 @@ def _degrees(
     count,
     factors,
     D: tl.constexpr,
-    DP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     space, range_ = tl.load(factors), tl.load(factors + 1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), count)
     own = tl.load(n + i, mask=mask, other=0)
-    j, weights = neighbours_of(neighbours, i, mask, count, space, range_, D, DP)
-    around = tl.sum(weights * tl.load(n + j, mask=j >= 0, other=0), 0)
-    sums = tl.load(weight + i, mask=mask, other=0) + own * around
-    tl.store(out + i, sums.to(out.dtype.element_ty), mask=mask)
+    sums = tl.load(weight + i, mask=mask, other=0)
+    for k in tl.static_range(D):
+        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
+        other = tl.load(n + j, mask=j >= 0, other=0)
+        sums += ((space if k < 4 else range_) * own * other).to(sums.dtype)
+    tl.store(out + i, sums, mask=mask)
 
 
 @triton.jit
@@ -237,8 +215,6 @@ def _multiply(
     d,
     z,
     n,
-    row,
-    row_n,
     weight,
     mass,
     neighbours,
@@ -251,7 +227,6 @@ def _multiply(
     factors,
     channels,
     D: tl.constexpr,
-    DP: tl.constexpr,
     KP: tl.constexpr,
     PP: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -272,23 +247,24 @@ def _multiply(
         i = at + tl.arange(0, BLOCK)
         mask = i < end
         both = mask[:, None] & (k[None, :] < channels)
-        where = i.to(tl.int64)[:, None] * row + k[None, :]
-        own_n = tl.load(n + i.to(tl.int64) * row_n, mask=mask, other=0)
+        where = i.to(tl.int64)[:, None] * channels + k[None, :]
+        own_n = tl.load(n + i, mask=mask, other=0)
         own = tl.load(d + where, mask=both, other=0)
         if z is not None:
             own = tl.load(z + where, mask=both, other=0) + beta[None, :] * own
         total = tl.load(weight + i, mask=mask, other=0)[:, None] * own
-        j, weights = neighbours_of(neighbours, i, mask, count, space, range_, D, DP)
-        there = j >= 0
-        far_n = tl.load(n + j.to(tl.int64) * row_n, mask=there, other=0)
-        factor = weights * own_n[None, :] * far_n
-        on = there[:, :, None] & (k < channels)[None, None, :]
-        far = j.to(tl.int64)[:, :, None] * row + k[None, None, :]
-        other = tl.load(d + far, mask=on, other=0)
-        if z is not None:
-            other = tl.load(z + far, mask=on, other=0) + beta[None, None, :] * other
-        total += tl.sum(factor[:, :, None] * (own[None, :, :] - other), 0)
-        tl.store(q + i.to(tl.int64)[:, None] * channels + k[None, :], total, mask=both)
+        for e in tl.static_range(D):
+            j = tl.load(neighbours + e * count.to(tl.int64) + i, mask=mask, other=-1)
+            there = j >= 0
+            far_n = tl.load(n + j, mask=there, other=0)
+            factor = (space if e < 4 else range_) * own_n * far_n
+            on = there[:, None] & (k[None, :] < channels)
+            far = j.to(tl.int64)[:, None] * channels + k[None, :]
+            other = tl.load(d + far, mask=on, other=0)
+            if z is not None:
+                other = tl.load(z + far, mask=on, other=0) + beta[None, :] * other
+            total += (factor[:, None] * (own - other)).to(own.dtype)
+        tl.store(q + where, total, mask=both)
         if z is not None:
             pixels = tl.load(mass + i, mask=mask, other=0)[:, None]
             bend += tl.sum((own * total).to(tl.float64), 0)

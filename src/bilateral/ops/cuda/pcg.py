@@ -75,27 +75,21 @@ class Iteration:
         self._step = torch.zeros(images, dtype=torch.int32, device=device)
         self._fixed = tolerance < 0
         self._window = triton.next_power_of_2(2 * max(2, min(most_steps // 3 + 1, _WINDOW)))
-        self._q = torch.empty_like(x)
-        # A vertex's n, z and d side by side, since neighbours need them together.
-        row = 4 if channels == 1 else 1 + 2 * channels
-        together = torch.zeros((x.shape[0], row), dtype=x.dtype, device=device)
-        together[:, 0] = matrix.n
-        self._n, self._z = together[:, 0], together[:, 1 : 1 + channels]
-        self._d = together[:, 1 + channels : 1 + 2 * channels]
+        self._q, self._z = torch.empty_like(x), torch.empty_like(x)
+        self._d = torch.zeros_like(x)
         self._r = b.clone()
         self._prefix = Prefix(grid, x)
         self._coarse = x.new_empty(
             (grid.pyramid.begin.shape[0] if preconditioner.factors is not None else 0, channels)
         )
-        matrix.launch(matrix.n, x, self._q)
+        matrix.launch(x, self._q)
         self._descend(first=True)
         self._lift(first=True)
         self._precondition()
 
     def step(self) -> None:
         """D = z + beta d; x += alpha d; r -= alpha A d; z = M^-1 r."""
-        step = self._n, self._d, self._q, self._z
-        self._A.launch(*step, self._parts, self._norm, self.done)
+        self._A.launch(self._d, self._q, self._z, self._parts, self._norm, self.done)
         self._descend()
         self._lift()
         self._precondition()
@@ -118,7 +112,6 @@ class Iteration:
             prefix.parts,
             grid.first_vertex,
             self._x.shape[1],
-            self._d.stride(0),
             FIRST=first,
             KP=prefix.padded,
             PP=triton.next_power_of_2(grid.programs),
@@ -175,10 +168,9 @@ class Iteration:
             grid.first_vertex,
             pyramid.rooms[0],
             self._x.shape[1],
-            self._z.stride(0),
             LEVELS=pyramid.ancestors.shape[0],
             KP=prefix.padded,
-            BLOCK=max(16, 512 // prefix.padded),
+            BLOCK=prefix.block,
             num_warps=8,
         )
 
@@ -237,7 +229,6 @@ def _descend(
     part_sums,
     first_vertex,
     channels,
-    row,
     FIRST: tl.constexpr,
     KP: tl.constexpr,
     PP: tl.constexpr,
@@ -263,9 +254,8 @@ def _descend(
         both = (i < end)[:, None] & (k[None, :] < channels)
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
         if not FIRST:
-            at_d = i.to(tl.int64)[:, None] * row + k[None, :]
-            way = tl.load(z + at_d, mask=both, other=0) + b * tl.load(d + at_d, mask=both, other=0)
-            tl.store(d + at_d, way, mask=both)
+            way = tl.load(z + to, mask=both, other=0) + b * tl.load(d + to, mask=both, other=0)
+            tl.store(d + to, way, mask=both)
             tl.store(x + to, tl.load(x + to, mask=both, other=0) + a * way, mask=both)
         left = tl.load(r + to, mask=both, other=0) - a * tl.load(q + to, mask=both, other=0)
         if FIRST and active is not None:
@@ -431,7 +421,6 @@ def _precondition(
     first_vertex,
     lower,
     channels,
-    row,
     LEVELS: tl.constexpr,
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -455,6 +444,6 @@ def _precondition(
         if active is not None:
             on = tl.load(active + i, mask=mask, other=0) != 0
             made = tl.where(on[:, None], made, 0.0)
-        tl.store(z + i.to(tl.int64)[:, None] * row + k[None, :], made, mask=both)
+        tl.store(z + to, made, mask=both)
         total += tl.sum((left * made).to(tl.float64), 0)
     tl.store(parts + (image * programs + program) * KP + k, total)

@@ -45,7 +45,7 @@ def splat(grid: Grid, pixels: Tensor, weights: Tensor | None = None) -> Tensor:
         channels,
         columns,
         BLOCK=max(16, triton.next_power_of_2(tiles.most)),
-        num_warps=1 if tiles.most <= 64 else 4,
+        num_warps=2 if tiles.most <= 64 else 4,
     )
     return out
 
@@ -58,7 +58,7 @@ def slice_(grid: Grid, vertices: Tensor) -> Tensor:
 def coarse_sums(grid: Grid, values: Tensor, factors: Tensor | None = None) -> Tensor:
     """The sum of (n_vertices, K) values over each coarse vertex of the pyramid, times a factor."""
     prefix = Prefix(grid, values)
-    size = {"KP": prefix.padded, "BLOCK": prefix.block}
+    size = {"KP": prefix.padded, "BLOCK": prefix.block, "num_warps": 8}
     _sum_parts_of_images[(grid.programs, grid.shape[0])](
         values, grid.first_vertex, prefix.sums, prefix.parts, values.shape[1], **size
     )
@@ -100,7 +100,7 @@ class Prefix:
         self._grid = grid
         self.channels = like.shape[1]
         self.padded = triton.next_power_of_2(self.channels)
-        self.block = max(16, 1024 // self.padded)
+        self.block = max(16, 512 // self.padded)
         self.sums = torch.empty(like.shape, dtype=torch.float64, device=like.device)
         shape = grid.shape[0], grid.programs, self.padded
         self.parts = torch.empty(shape, dtype=torch.float64, device=like.device)

@@ -22,6 +22,8 @@ class Survey(NamedTuple):
     """The sum of each image's weights: (B,), float64."""
     invalid: Tensor
     """How many weights are negative or not finite: (B,), float64."""
+    unknown: Tensor
+    """Whether there are values that are not finite: (B,), float64."""
 
 
 def survey(values: Tensor, weights: Tensor | None, images: int) -> Survey:
@@ -29,13 +31,14 @@ def survey(values: Tensor, weights: Tensor | None, images: int) -> Survey:
     channels = values.shape[1]
     pixels = values.shape[0] // images
     programs = max(1, min(_PROGRAMS // images, pixels // _BLOCK))
-    # For each channel its least and largest value; the sum of weights, and the invalid ones.
-    rows = 2 * channels + 2
+    # For each channel its least and largest value; the sum of weights, and numbers of invalid
+    # ones and of values that are not finite.
+    rows = 2 * channels + 3
     parts = torch.empty((images, rows, programs), dtype=torch.float64, device=values.device)
     _look[(programs, images)](values, weights, parts, pixels, channels, BLOCK=_BLOCK)
-    out = torch.empty((images, channels + 2), dtype=torch.float64, device=values.device)
+    out = torch.empty((images, channels + 3), dtype=torch.float64, device=values.device)
     _conclude[(images,)](parts, out, programs, channels, PP=triton.next_power_of_2(programs))
-    return Survey(out[:, :channels], out[:, channels], out[:, channels + 1])
+    return Survey(out[:, :channels], *(out[:, channels + k] for k in range(3)))
 
 
 def count_bare(grid: Grid, weight: Tensor, smoothness: Tensor, stiff: float) -> Tensor:
@@ -56,13 +59,15 @@ def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     base = image.to(tl.int64) * pixels
-    rows = 2 * channels + 2
+    rows = 2 * channels + 3
     to = parts + image * rows * programs + program
     total, invalid = tl.zeros((), tl.float64), tl.zeros((), tl.float64)
+    unknown = tl.zeros((), tl.int32)
     for k in range(0, channels):
         low = tl.full((BLOCK,), float("inf"), tl.float64)
         high = tl.full((BLOCK,), float("-inf"), tl.float64)
-        sums, bad = tl.zeros((BLOCK,), tl.float64), tl.zeros((BLOCK,), tl.int32)
+        sums = tl.zeros((BLOCK,), tl.float64)
+        bad, lost = tl.zeros((BLOCK,), tl.int32), tl.zeros((BLOCK,), tl.int32)
         for at in range(program * BLOCK, pixels, programs * BLOCK):
             i = at + tl.arange(0, BLOCK)
             mask = i < pixels
@@ -74,13 +79,17 @@ def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
                 bad += (mask & (valid == 0)).to(tl.int32)
                 c = tl.where(valid, c, 0.0)
             sums += c
+            finite = tl.abs(value) < float("inf")
+            lost += (finite == 0).to(tl.int32)
             low = tl.minimum(low, tl.where(c > 0, value, float("inf")))
             high = tl.maximum(high, tl.where(c > 0, value, float("-inf")))
         tl.store(to + 2 * k * programs, tl.min(low, 0))
         tl.store(to + (2 * k + 1) * programs, tl.max(high, 0))
         total, invalid = tl.sum(sums, 0), tl.sum(bad, 0).to(tl.float64)
+        unknown += tl.sum(lost, 0)
     tl.store(to + 2 * channels * programs, total)
     tl.store(to + (2 * channels + 1) * programs, invalid)
+    tl.store(to + (2 * channels + 2) * programs, unknown.to(tl.float64))
 
 
 @triton.jit
@@ -88,18 +97,18 @@ def _conclude(parts, out, programs, channels, PP: tl.constexpr):
     image = tl.program_id(0)
     p = tl.arange(0, PP)
     mask = p < programs
-    rows = 2 * channels + 2
+    rows = 2 * channels + 3
     own = parts + image * rows * programs + p
-    to = out + image * (channels + 2)
+    to = out + image * (channels + 3)
     for k in range(0, channels):
         low = tl.min(tl.load(own + 2 * k * programs, mask=mask, other=float("inf")), 0)
         high = tl.max(tl.load(own + (2 * k + 1) * programs, mask=mask, other=float("-inf")), 0)
         size = tl.maximum(tl.abs(low), tl.abs(high))
         scale = tl.where(high > low, high - low, size)
         tl.store(to + k, tl.where((scale > 0) & (scale < float("inf")), scale, 1.0))
-    tl.store(to + channels, tl.sum(tl.load(own + 2 * channels * programs, mask=mask, other=0), 0))
-    bad = tl.load(own + (2 * channels + 1) * programs, mask=mask, other=0)
-    tl.store(to + channels + 1, tl.sum(bad, 0))
+    for k in range(0, 3):
+        part = tl.load(own + (2 * channels + k) * programs, mask=mask, other=0)
+        tl.store(to + channels + k, tl.sum(part, 0))
 
 
 @triton.jit
