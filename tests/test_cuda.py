@@ -22,7 +22,8 @@ from bilateral.ops import cpu
 from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
-from bilateral.torch import device_operators, operators
+from bilateral.ops.cuda.survey import survey
+from bilateral.torch import device, device_operators, operators
 
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (2.0, 1.0, 0.125)
@@ -84,6 +85,8 @@ CASES = [
     ((1, 1, 13, 3), 4.0, np.uint8),
     ((3, 4, 3, 3), 0.5, np.float64),
     ((1, 12, 10, 3), 64.0, np.uint8),
+    ((1, 14, 13, 3), 12.0, np.uint8),  # tiles of several blocks
+    ((2, 18, 17, 3), 64.0, np.uint8),  # tiles whose pixels are sorted
 ]
 
 
@@ -116,6 +119,62 @@ def test_splat_slice_and_pyramid_are_the_cpus(shape, sigma, dtype):
     lifted = sums.push_pull(both.grid, splat)
     for mine, grid, p in zip(both.there(lifted), both.cpus, pixels, strict=True):
         assert_allclose(mine, cpu.push_pull(grid._core, grid.splat(p)), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("values", [(-40.0, 300.0), (0.0, 1e7), (1e-9, 1e-8)])
+def test_values_beyond_the_usual_range_are_the_cpus(values):
+    rng = np.random.default_rng(11)
+    both = Both(rng.choice(np.linspace(*values, 5), (1, 6, 7, 1)), 2.0)
+    splat = sums.splat(both.grid, torch.ones(42, 1, device=DEVICE, dtype=torch.float64))
+    (mine,), grid = both.there(splat), both.cpus[0]
+    assert_array_equal(mine[:, 0], grid.splat(np.ones((6, 7))))
+
+
+@pytest.mark.parametrize("shape", [(1, 9, 7, 3), (5, 6, 8, 1), (2, 20, 18, 3)])
+def test_more_room_changes_nothing(shape):
+    images, height, width, _ = shape
+    sigma = 32.0 if height == 20 else 2.0  # the former sorts pixels
+    options = device.Options((sigma, 8.0, 8.0), BLUR, None, 1e-3, 5, "pyramid", False)
+    reference = torch.from_numpy(pictures(12, *shape).transpose(0, 3, 1, 2).copy()).to(DEVICE)
+    tight = device.space(reference, options)
+    rooms = [n + 37 for n in tight.grid.rooms]
+    wide = device.space(reference, options, rooms)
+    assert not bool(wide.grid.overflow)
+    count = tight.grid.room
+    assert torch.equal(tight.grid.parent, wide.grid.parent)
+    assert torch.equal(tight.grid.neighbours, wide.grid.neighbours[:, :count])
+    values = torch.rand(images * height * width, 2, device=DEVICE)
+    a, b = (sums.push_pull(g, sums.splat(g, values)) for g in (tight.grid, wide.grid))
+    assert torch.equal(a, b[:count])
+    n = [where.balanced(torch.float32) for where in (tight, wide)]
+    assert torch.equal(n[0], n[1][:count])
+    for k in range(3):
+        less = [r - (i == k) * 38 for i, r in enumerate(rooms)]
+        if less[k] > 0:
+            assert bool(device.space(reference, options, less).grid.overflow)
+
+
+@pytest.mark.parametrize("weighed", [True, False])
+def test_a_survey_knows_ranges_and_what_is_wrong(weighed):
+    rng = np.random.default_rng(13)
+    values = rng.normal(size=(2, 33, 3))
+    values[1, :, 2] = 5
+    c = rng.random((2, 33)) * (rng.random((2, 33)) < 0.6) if weighed else np.ones((2, 33))
+    flat = torch.from_numpy(values.reshape(-1, 3)).to(DEVICE)
+    weights = torch.from_numpy(c.reshape(-1, 1)).to(DEVICE) if weighed else None
+    seen = survey(flat, weights, 2)
+    for k, image in enumerate(values):
+        known = image[c[k] > 0]
+        expected = [*np.ptp(known, axis=0)[:2], 5 if k else np.ptp(known[:, 2])]
+        assert_allclose(seen.scale[k].cpu(), expected)
+    assert_allclose(seen.total.cpu(), c.sum(1))
+    assert not seen.invalid.any()
+    assert not seen.unknown.any()
+    flat[3, 1], flat[40, 0] = np.inf, np.nan
+    assert survey(flat, weights, 2).unknown.tolist() == [1, 1]
+    if weights is not None:
+        weights[2], weights[50], weights[51] = -1, np.nan, np.inf
+        assert survey(flat, weights, 2).invalid.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
