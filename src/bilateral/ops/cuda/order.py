@@ -32,6 +32,15 @@ class Order(NamedTuple):
     below: tuple[int, ...]
     """How many bits of a code are lost at each level, from 0 on."""
 
+    @property
+    def parity(self) -> Tensor:
+        """Of the sum of each vertex's coordinates, that no two neighbours share; int8."""
+        lowest = self.codes[0]
+        total = torch.zeros_like(lowest)
+        for bit in range(self.below[1]):  # the coordinates' lowest ones
+            total ^= lowest >> bit
+        return (total & 1).to(torch.int8)
+
 
 def sort_vertices(colours: Colours, tiles: Layout, features: Features, images: int) -> Order:
     """Put colours in order."""

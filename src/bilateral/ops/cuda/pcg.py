@@ -9,6 +9,8 @@ preconditioners a step is four kernels:
 - r's sums over coarse vertices, and how far the solution is;
 - z = M^-1 r, and the parts of r^T z.
 
+With multigrid the third one only judges, and a V-cycle comes before the last.
+
 All programs add up the parts of sums they need: that takes less than another kernel.
 """
 
@@ -22,6 +24,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.diffusion import Matrix, ratio, sum_parts
+from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.sums import Prefix, above, part_of_image, range_sums
 
@@ -44,7 +47,7 @@ class Iteration:
     def __init__(
         self,
         matrix: Matrix,
-        preconditioner: Preconditioner,
+        preconditioner: Preconditioner | Multigrid,
         b: Tensor,
         x: Tensor,
         scale: Tensor,
@@ -53,7 +56,10 @@ class Iteration:
         tolerance: float,
     ) -> None:
         images, channels = scale.shape
-        self._A, self._M = matrix, preconditioner
+        self._A = matrix
+        self._M = preconditioner if isinstance(preconditioner, Preconditioner) else None
+        self._cycles = preconditioner if isinstance(preconditioner, Multigrid) else None
+        self._factors = None if self._M is None else self._M.factors
         self._x, self._active = x, active
         padded = triton.next_power_of_2(channels)
         grid = matrix.grid
@@ -80,8 +86,10 @@ class Iteration:
         self._r = b.clone()
         self._prefix = Prefix(grid, x)
         self._coarse = x.new_empty(
-            (grid.pyramid.begin.shape[0] if preconditioner.factors is not None else 0, channels)
+            (grid.pyramid.begin.shape[0] if self._factors is not None else 0, channels)
         )
+        if self._cycles is not None:
+            self._cycles.settle(b, x)
         matrix.launch(x, self._q)
         self._descend(first=True)
         self._lift(first=True)
@@ -108,7 +116,7 @@ class Iteration:
             self._norm,
             self._finished,
             self.done,
-            prefix.sums if self._M.factors is not None else None,
+            prefix.sums if self._factors is not None else None,
             prefix.parts,
             grid.first_vertex,
             self._x.shape[1],
@@ -126,7 +134,7 @@ class Iteration:
         _lift[(images + triton.cdiv(count, block),)](
             *grid.pyramid.ranges,
             *prefix.arguments,
-            self._M.factors,
+            self._factors,
             self._coarse,
             count,
             self._x.shape[1],
@@ -144,6 +152,7 @@ class Iteration:
             grid.programs,
             FIRST=first,
             FIXED=self._fixed,
+            STEADY=self._cycles is not None,
             KP=prefix.padded,
             PI=triton.next_power_of_2(images),
             PP=triton.next_power_of_2(grid.programs),
@@ -153,12 +162,14 @@ class Iteration:
         )
 
     def _precondition(self) -> None:
+        if self._cycles is not None:
+            self._cycles.cycle(self._r, settled=True, out=self._z)
         grid, prefix = self._A.grid, self._prefix
         pyramid = grid.pyramid
         _precondition[(grid.programs, grid.shape[0])](
             self._r,
-            self._M.inverse,
-            self._coarse if self._M.factors is not None else None,
+            None if self._M is None else self._M.inverse,
+            self._coarse if self._factors is not None else None,
             pyramid.parent,
             pyramid.ancestors,
             self._active,
@@ -182,7 +193,7 @@ class Iteration:
 
 def solve(
     matrix: Matrix,
-    preconditioner: Preconditioner,
+    preconditioner: Preconditioner | Multigrid,
     b: Tensor,
     x: Tensor,
     scale: Tensor,
@@ -299,6 +310,7 @@ def _lift(
     programs,
     FIRST: tl.constexpr,
     FIXED: tl.constexpr,
+    STEADY: tl.constexpr,
     KP: tl.constexpr,
     PI: tl.constexpr,
     PP: tl.constexpr,
@@ -327,6 +339,7 @@ def _lift(
                 programs,
                 k,
                 FIXED,
+                STEADY,
                 KP,
                 PP,
                 WINDOW,
@@ -363,13 +376,14 @@ def _judge(
     programs,
     k,
     FIXED: tl.constexpr,
+    STEADY: tl.constexpr,
     KP: tl.constexpr,
     PP: tl.constexpr,
     WINDOW: tl.constexpr,
 ):
     """By the lengths of all steps so far, how far the solution is, per channel.
 
-    The estimate is that of core/estimate.hpp, not steady.
+    The estimate is that of core/estimate.hpp.
     """
     own = image * KP + k
     following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
@@ -386,16 +400,26 @@ def _judge(
     at = (s - j)[:, None] * images * KP + own[None, :]
     lengths_before = tl.load(lengths + at, mask=before_now, other=0.0)
     each = tl.where(j[:, None] == 0, length[None, :], lengths_before)
-    last = tl.max(tl.where(j[:, None] < 3, each, 0.0), 0)
-    window = tl.minimum(tl.maximum((s + 1) // 3, 1), WINDOW // 2)
-    now = tl.sum(tl.where(j[:, None] < window, each * each, 0.0), 0)
-    earlier = (j[:, None] >= window) & (j[:, None] < 2 * window)
-    before = tl.sum(tl.where(earlier, each * each, 0.0), 0)
-    some = (before > 0) & (now > 0)
-    shrunk = tl.where(some, now / tl.where(some, before, 1.0), 1.0)
-    rho = tl.where(some, tl.exp(tl.log(shrunk) * (0.5 / window.to(tl.float64))), 0.0)
+    if STEADY:
+        behind = ((j > 0) & (j <= 3))[:, None] & before_now
+        at_next = (s - j + 1)[:, None] * images * KP + own[None, :]
+        after = tl.load(lengths + at_next, mask=behind & (j[:, None] > 1), other=0.0)
+        after = tl.where(j[:, None] == 1, length[None, :], after)
+        last = length
+        rho = tl.max(tl.where(behind, ratio(after, each), 0.0), 0)
+        least = 0.5
+    else:
+        last = tl.max(tl.where(j[:, None] < 3, each, 0.0), 0)
+        window = tl.minimum(tl.maximum((s + 1) // 3, 1), WINDOW // 2)
+        now = tl.sum(tl.where(j[:, None] < window, each * each, 0.0), 0)
+        earlier = (j[:, None] >= window) & (j[:, None] < 2 * window)
+        before = tl.sum(tl.where(earlier, each * each, 0.0), 0)
+        some = (before > 0) & (now > 0)
+        shrunk = tl.where(some, now / tl.where(some, before, 1.0), 1.0)
+        rho = tl.where(some, tl.exp(tl.log(shrunk) * (0.5 / window.to(tl.float64))), 0.0)
+        least = 1.5
     rho = tl.minimum(rho, 1 - 0.25 / (s + 1).to(tl.float64))
-    left = tl.where(s == 0, 1.5 * last, last * tl.maximum(rho / (1 - rho), 1.5))
+    left = tl.where(s == 0, least * last, last * tl.maximum(rho / (1 - rho), least))
     if (tl.load(done + image) == 0) & (s < most_steps):
         tl.store(lengths + s * images * KP + own, length)
         tl.store(norm + own, following)
@@ -425,7 +449,10 @@ def _precondition(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Z = r / diag A + what the pyramid adds, and this program's part of r^T z."""
+    """Z = r / diag A + what the pyramid adds, and this program's part of r^T z.
+
+    Without `inverse`, z is there already.
+    """
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     begin, end = part_of_image(first_vertex, image, program, programs)
@@ -438,12 +465,15 @@ def _precondition(
         both = mask[:, None] & (k[None, :] < channels)
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
         left = tl.load(r + to, mask=both, other=0)
-        made = tl.load(inverse + i, mask=mask, other=0)[:, None] * left
-        if coarse is not None:
-            made += above(coarse, parent, ancestors, i, mask, lower, channels, LEVELS, k)
-        if active is not None:
-            on = tl.load(active + i, mask=mask, other=0) != 0
-            made = tl.where(on[:, None], made, 0.0)
-        tl.store(z + to, made, mask=both)
+        if inverse is None:
+            made = tl.load(z + to, mask=both, other=0)
+        else:
+            made = tl.load(inverse + i, mask=mask, other=0)[:, None] * left
+            if coarse is not None:
+                made += above(coarse, parent, ancestors, i, mask, lower, channels, LEVELS, k)
+            if active is not None:
+                on = tl.load(active + i, mask=mask, other=0) != 0
+                made = tl.where(on[:, None], made, 0.0)
+            tl.store(z + to, made, mask=both)
         total += tl.sum((left * made).to(tl.float64), 0)
     tl.store(parts + (image * programs + program) * KP + k, total)
