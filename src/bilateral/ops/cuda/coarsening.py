@@ -68,9 +68,7 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     bounds = torch.cumsum(counts, 0)
     entries = max(1, int(bounds[-1]) >> 32) if room is None else room[1]
     listed, members = torch.empty((2, fine.room), **like)
-    _list_members[grid](
-        parent, arrival, bounds, listed, fine.total, fine.room, BLOCK=_BLOCK
-    )
+    _list_members[grid](parent, arrival, bounds, listed, fine.total, fine.room, BLOCK=_BLOCK)
     to, merged = torch.empty((2, entries), **like)
     weight, heavy = torch.empty((2, entries), dtype=fine.degree.dtype, device=device)
     _list_links[grid](

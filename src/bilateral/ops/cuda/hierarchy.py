@@ -4,6 +4,7 @@ It depends neither on the smoothness nor on the confidence, which only enter the
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from bilateral.ops.cuda.coarsening import Transfer, coarsen
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.links import Graph
 from bilateral.ops.cuda.matching import find_nearest
+from bilateral.ops.cuda.tail import Tail
 
 _ALONE = 1024
 """Levels that have no more rows per image are left to one program for each."""
@@ -37,9 +39,7 @@ class Hierarchy:
         factors = constant(tuple(blur[1:]), n.dtype, n.device)
         degree = torch.empty_like(n)
         room, total = neighbours.shape[1], first_vertex[-1:]
-        grid = Graph(
-            room, total, first_vertex, neighbours, n, factors, None, None, None, degree
-        )
+        grid = Graph(room, total, first_vertex, neighbours, n, factors, None, None, None, degree)
         self.graphs: list[Graph] = [grid]
         self.transfers: list[Transfer] = []
         if rooms is None:
@@ -50,8 +50,13 @@ class Hierarchy:
                 self._add(size)
         if not self.transfers:
             find_nearest(grid)
-        self.alone = min(self._first_alone() if alone is None else alone, self.depth)
+        self.alone = min(self._first_alone() if alone is None else max(1, alone), self.depth)
         """The first of the levels that are left to one program per image."""
+
+    @cached_property
+    def tail(self) -> Tail:
+        """The levels from `alone` on, of which there must be some."""
+        return Tail(self.graphs[self.alone :], self.transfers[self.alone :])
 
     @property
     def depth(self) -> int:
@@ -90,7 +95,5 @@ class Hierarchy:
         return True
 
     def _first_alone(self) -> int:
-        few = (
-            k for k, (rows, _) in enumerate(self.rooms, 1) if rows <= _ALONE * self.images
-        )
+        few = (k for k, (rows, _) in enumerate(self.rooms, 1) if rows <= _ALONE * self.images)
         return next(few, self.depth)

@@ -24,9 +24,7 @@ def find_roots(graph: Graph) -> tuple[Tensor, Tensor]:
     grid = (triton.cdiv(graph.room, _BLOCK),)
     sizes: dict[str, Any] = {**graph.sizes, "BLOCK": _BLOCK}
     _find_picks[grid](*graph.arguments, graph.total, nearest, least, pick, **sizes)
-    _find_roots[grid](
-        nearest, pick, least, root, is_root, graph.total, graph.room, BLOCK=_BLOCK
-    )
+    _find_roots[grid](nearest, pick, least, root, is_root, graph.total, graph.room, BLOCK=_BLOCK)
     return root, torch.cumsum(is_root, 0, dtype=torch.int32)
 
 
