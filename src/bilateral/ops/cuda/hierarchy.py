@@ -66,7 +66,7 @@ class Hierarchy:
     @property
     def images(self) -> int:
         """How many there are."""
-        return self.graphs[0].starts.shape[0] - 1
+        return self.graphs[0].images
 
     @property
     def rooms(self) -> list[tuple[int, int]]:

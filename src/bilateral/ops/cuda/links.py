@@ -38,6 +38,11 @@ class Graph:
     """Sum of each row's weights."""
 
     @property
+    def images(self) -> int:
+        """How many there are."""
+        return self.starts.shape[0] - 1
+
+    @property
     def columns(self) -> int:
         """Of a grid's links."""
         return 0 if self.n is None else self.to.shape[0]

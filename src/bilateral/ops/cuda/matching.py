@@ -22,8 +22,8 @@ def find_roots(graph: Graph) -> tuple[Tensor, Tensor]:
     nearest, least = find_nearest(graph)
     pick, root, is_root = torch.empty((3, graph.room), dtype=torch.int32, device=graph.to.device)
     grid = (triton.cdiv(graph.room, _BLOCK),)
-    sizes: dict[str, Any] = {**graph.sizes, "BLOCK": _BLOCK}
-    _find_picks[grid](*graph.arguments, graph.total, nearest, least, pick, **sizes)
+    sizes: dict[str, Any] = {**graph.sizes, "IMAGES": graph.images, "BLOCK": _BLOCK}
+    _find_picks[grid](*graph.arguments, graph.total, graph.starts, nearest, least, pick, **sizes)
     _find_roots[grid](nearest, pick, least, root, is_root, graph.total, graph.room, BLOCK=_BLOCK)
     return root, torch.cumsum(is_root, 0, dtype=torch.int32)
 
@@ -36,16 +36,33 @@ def find_nearest(graph: Graph) -> tuple[Tensor, Tensor]:
     nearest = torch.empty(graph.room, dtype=torch.int32, device=graph.to.device)
     least = torch.empty(graph.room, dtype=torch.float32, device=graph.to.device)
     degree = None if graph.n is None else graph.degree
-    sizes: dict[str, Any] = {**graph.sizes, "BLOCK": _BLOCK}
+    sizes: dict[str, Any] = {**graph.sizes, "IMAGES": graph.images, "BLOCK": _BLOCK}
     grid = (triton.cdiv(graph.room, _BLOCK),)
-    _find_nearest[grid](*graph.arguments, graph.total, nearest, least, degree, **sizes)
+    _find_nearest[grid](
+        *graph.arguments, graph.total, graph.starts, nearest, least, degree, **sizes
+    )
     return nearest, least
 
 
 @triton.jit
-def _better(i, j, w, allowed, best, rank, choice):
-    """The heavier of two links; ties go by a hash of the edge that both ends agree on."""
-    mixed = (i ^ j) * _MIX
+def _image_start(starts, i, IMAGES: tl.constexpr):
+    """The first row of the image of rows i, by halving."""
+    image = i * 0
+    for step in tl.static_range(30):
+        if (1 << (29 - step)) < IMAGES:
+            probe = image + (1 << (29 - step))
+            there = tl.load(starts + probe, mask=probe < IMAGES, other=2147483647)
+            image = tl.where(there <= i, probe, image)
+    return tl.load(starts + image)
+
+
+@triton.jit
+def _better(i, j, start, w, allowed, best, rank, choice):
+    """The heavier of two links; ties go by a hash of the edge that both ends agree on.
+
+    Rows count from the first of their image: what becomes of one does not depend on the others.
+    """
+    mixed = ((i - start) ^ (j - start)) * _MIX
     better = allowed & (w > 0) & ((w > best) | ((w == best) & (mixed > rank)))
     return (
         tl.where(better, w, best),
@@ -64,17 +81,20 @@ def _find_nearest(
     last,
     room,
     total,
+    starts,
     nearest,
     least,
     degree,
     D: tl.constexpr,
     STEP: tl.constexpr,
+    IMAGES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Each row's nearest neighbour, the least weight of a strong edge, and a grid's degrees."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     begin, count, own = read_rows(n, first, last, i, mask, D)
+    start = _image_start(starts, i, IMAGES)
     best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
     choice = tl.full((BLOCK,), -1, tl.int32)
     sums = tl.zeros((BLOCK,), tl.float64)
@@ -83,7 +103,7 @@ def _find_nearest(
             j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
             if degree is not None:
                 sums += w.to(tl.float64)
-            best, rank, choice = _better(i, j, w.to(tl.float32), j >= 0, best, rank, choice)
+            best, rank, choice = _better(i, j, start, w.to(tl.float32), j >= 0, best, rank, choice)
     tl.store(nearest + i, choice, mask=i < room)
     tl.store(least + i, 0.5 * best, mask=i < room)
     if degree is not None:
@@ -100,11 +120,13 @@ def _find_picks(
     last,
     room,
     total,
+    starts,
     nearest,
     least,
     pick,
     D: tl.constexpr,
     STEP: tl.constexpr,
+    IMAGES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """The nearest free neighbour along edges that are strong from both ends.
@@ -117,6 +139,7 @@ def _find_picks(
     free = (near >= 0) & (tl.load(nearest + near, mask=near >= 0, other=-1) != i)
     mine = tl.load(least + i, mask=mask, other=0)
     begin, count, own = read_rows(n, first, last, i, free, D)
+    start = _image_start(starts, i, IMAGES)
     best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
     choice = tl.full((BLOCK,), -1, tl.int32)
     for at in range(0, tl.max(count, 0), STEP):
@@ -128,7 +151,7 @@ def _find_picks(
             other = tl.load(nearest + j, mask=strong, other=-1)
             strong = strong & (other >= 0)
             strong = strong & (tl.load(nearest + other, mask=strong, other=-1) != j)
-            best, rank, choice = _better(i, j, w, strong, best, rank, choice)
+            best, rank, choice = _better(i, j, start, w, strong, best, rank, choice)
     tl.store(pick + i, choice, mask=i < room)
 
 
