@@ -14,10 +14,12 @@ from torch import Tensor
 
 from bilateral.ops.cuda.links import Graph, high, low, read_link, read_rows
 from bilateral.ops.cuda.matching import find_roots
+from bilateral.ops.cuda.prefix import prefix_sums
 
 _BLOCK = 256
-_LINKS = 32
-"""Of a coarse row, compared with each other at a time."""
+_ROWS = 8
+_LINKS = 16
+"""Of each of so many coarse rows, compared with each other at a time."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     parent, arrival, links = torch.empty((3, fine.room), **like)
     starts = torch.empty_like(fine.starts)
     counts = torch.zeros(rows + 1, dtype=torch.int64, device=device)
-    grid = (triton.cdiv(fine.room, _BLOCK),)
-    sizes: dict[str, Any] = {**fine.sizes, "BLOCK": _BLOCK}
+    sizes = fine.sizes()
+    grid = (triton.cdiv(fine.room, sizes["BLOCK"]),)
     _number[grid](
         *fine.arguments,
         fine.total,
@@ -65,10 +67,12 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
         starts.shape[0],
         **sizes,
     )
-    bounds = torch.cumsum(counts, 0)
+    bounds = prefix_sums(counts)
     entries = max(1, int(bounds[-1]) >> 32) if room is None else room[1]
     listed, members = torch.empty((2, fine.room), **like)
-    _list_members[grid](parent, arrival, bounds, listed, fine.total, fine.room, BLOCK=_BLOCK)
+    _list_members[(triton.cdiv(fine.room, _BLOCK),)](
+        parent, arrival, bounds, listed, fine.total, fine.room, BLOCK=_BLOCK
+    )
     to, merged = torch.empty((2, entries), **like)
     weight, heavy = torch.empty((2, entries), dtype=fine.degree.dtype, device=device)
     _list_links[grid](
@@ -87,7 +91,7 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     )
     first, last = torch.empty((2, rows), **like)
     degree = torch.empty(rows, dtype=weight.dtype, device=device)
-    _merge_links[(rows,)](
+    _merge_links[(triton.cdiv(rows, _ROWS),)](
         bounds,
         to,
         weight,
@@ -96,9 +100,11 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
         first,
         last,
         degree,
+        rows,
         entries,
-        BLOCK=_LINKS,
-        num_warps=1,
+        ROWS=_ROWS,
+        LINKS=_LINKS,
+        num_warps=2,
     )
     graph = Graph(rows, total, starts, merged, None, None, heavy, first, last, degree)
     return graph, Transfer(parent, bounds, members)
@@ -228,33 +234,39 @@ def _merge_links(
     first,
     last,
     degree,
+    rows,
     entries,
-    BLOCK: tl.constexpr,
+    ROWS: tl.constexpr,
+    LINKS: tl.constexpr,
 ):
     """One link for all links of a row with the same target, in the order of the first of them."""
-    row = tl.program_id(0)
-    begin = tl.minimum(high(tl.load(bounds + row)), entries)
-    end = tl.minimum(high(tl.load(bounds + row + 1)), entries)
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    begin = high(tl.load(bounds + row, mask=row < rows, other=0))
+    end = high(tl.load(bounds + row + 1, mask=row < rows, other=0))
+    begin, end = tl.minimum(begin, entries), tl.minimum(end, entries)
+    e = tl.arange(0, LINKS)
+    longest = tl.max(end - begin, 0)
     written = begin
-    sums = tl.zeros((), tl.float64)
-    for at in range(begin, end, BLOCK):
-        e = at + tl.arange(0, BLOCK)
-        target = tl.load(to + e, mask=e < end, other=-1)
-        earlier = tl.zeros((BLOCK,), tl.int32)
-        total = tl.zeros((BLOCK,), tl.float64)
-        for there in range(begin, end, BLOCK):
-            o = there + tl.arange(0, BLOCK)
-            other = tl.load(to + o, mask=o < end, other=-1)
-            w = tl.load(weight + o, mask=o < end, other=0).to(tl.float64)
-            same = target[:, None] == other[None, :]
-            earlier += tl.sum((same & (o[None, :] < e[:, None])).to(tl.int32), 1)
-            total += tl.sum(tl.where(same, w[None, :], 0.0), 1)
-        new = (target >= 0) & (earlier == 0)
-        to_write = written + tl.cumsum(new.to(tl.int32), 0) - 1
-        tl.store(merged + to_write, target, mask=new)
-        tl.store(heavy + to_write, total.to(heavy.dtype.element_ty), mask=new)
-        written += tl.sum(new.to(tl.int32), 0)
-        sums += tl.sum(tl.where(new, total, 0.0), 0)
-    tl.store(first + row, begin)
-    tl.store(last + row, written)
-    tl.store(degree + row, sums.to(degree.dtype.element_ty))
+    sums = tl.zeros((ROWS,), tl.float64)
+    for at in range(0, longest, LINKS):
+        here = begin[:, None] + at + e[None, :]
+        target = tl.load(to + here, mask=here < end[:, None], other=-1)
+        earlier = tl.zeros((ROWS, LINKS), tl.int32)
+        total = tl.zeros((ROWS, LINKS), tl.float64)
+        for other in range(0, longest, LINKS):
+            there = begin[:, None] + other + e[None, :]
+            inside = there < end[:, None]
+            w = tl.load(weight + there, mask=inside, other=0).to(tl.float64)
+            same = target[:, :, None] == tl.load(to + there, mask=inside, other=-1)[:, None, :]
+            total += tl.sum(tl.where(same, w[:, None, :], 0.0), 2)
+            same = same & (there[:, None, :] < here[:, :, None])
+            earlier += tl.sum(same.to(tl.int32), 2)
+        new = ((target >= 0) & (earlier == 0)).to(tl.int32)
+        to_write = written[:, None] + tl.cumsum(new, 1) - 1
+        tl.store(merged + to_write, target, mask=new > 0)
+        tl.store(heavy + to_write, total.to(heavy.dtype.element_ty), mask=new > 0)
+        written += tl.sum(new, 1)
+        sums += tl.sum(tl.where(new > 0, total, 0.0), 1)
+    tl.store(first + row, begin, mask=row < rows)
+    tl.store(last + row, written, mask=row < rows)
+    tl.store(degree + row, sums.to(degree.dtype.element_ty), mask=row < rows)

@@ -52,10 +52,15 @@ class Graph:
         """For kernels, in the order of `read_rows` and `read_link`."""
         return (self.to, self.weight, self.n, self.factors, self.first, self.last, self.room)
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Constants for kernels: links of a grid's row, and how many are read at a time."""
-        return {"D": self.columns, "STEP": self.columns or 4}
+    def sizes(self, channels: int = 1) -> dict[str, int]:
+        """Constants for kernels: of a grid's row, all links are read at once; of others, a few.
+
+        Blocks of coarse rows are small, since each takes as long as its longest row.
+        """
+        padded = triton.next_power_of_2(channels)
+        if self.n is None:
+            return {"D": 0, "STEP": 8, "BLOCK": max(16, 64 // padded), "num_warps": 2}
+        return {"D": self.columns, "STEP": self.columns, "BLOCK": max(16, 256 // padded)}
 
 
 @triton.jit

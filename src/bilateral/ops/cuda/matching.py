@@ -4,14 +4,13 @@ Pairs of rows that are each other's strongest free neighbour, and what clings to
 edges away. Decided in float32, whatever the weights' type.
 """
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.links import Graph, read_link, read_rows
+from bilateral.ops.cuda.prefix import prefix_sums
 
 _BLOCK = 256
 _MIX: tl.constexpr = tl.constexpr(-1640531535)  # 0x9e3779b1
@@ -21,11 +20,14 @@ def find_roots(graph: Graph) -> tuple[Tensor, Tensor]:
     """The first row of each row's aggregate, or -1; and how many roots there are up to each row."""
     nearest, least = find_nearest(graph)
     pick, root, is_root = torch.empty((3, graph.room), dtype=torch.int32, device=graph.to.device)
-    grid = (triton.cdiv(graph.room, _BLOCK),)
-    sizes: dict[str, Any] = {**graph.sizes, "IMAGES": graph.images, "BLOCK": _BLOCK}
-    _find_picks[grid](*graph.arguments, graph.total, graph.starts, nearest, least, pick, **sizes)
-    _find_roots[grid](nearest, pick, least, root, is_root, graph.total, graph.room, BLOCK=_BLOCK)
-    return root, torch.cumsum(is_root, 0, dtype=torch.int32)
+    sizes = {**graph.sizes(), "IMAGES": graph.images}
+    _find_picks[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
+        *graph.arguments, graph.total, graph.starts, nearest, least, pick, **sizes
+    )
+    _find_roots[(triton.cdiv(graph.room, _BLOCK),)](
+        nearest, pick, least, root, is_root, graph.total, graph.room, BLOCK=_BLOCK
+    )
+    return root, prefix_sums(is_root)
 
 
 def find_nearest(graph: Graph) -> tuple[Tensor, Tensor]:
@@ -36,9 +38,8 @@ def find_nearest(graph: Graph) -> tuple[Tensor, Tensor]:
     nearest = torch.empty(graph.room, dtype=torch.int32, device=graph.to.device)
     least = torch.empty(graph.room, dtype=torch.float32, device=graph.to.device)
     degree = None if graph.n is None else graph.degree
-    sizes: dict[str, Any] = {**graph.sizes, "IMAGES": graph.images, "BLOCK": _BLOCK}
-    grid = (triton.cdiv(graph.room, _BLOCK),)
-    _find_nearest[grid](
+    sizes = {**graph.sizes(), "IMAGES": graph.images}
+    _find_nearest[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
         *graph.arguments, graph.total, graph.starts, nearest, least, degree, **sizes
     )
     return nearest, least

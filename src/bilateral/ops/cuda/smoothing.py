@@ -43,7 +43,7 @@ class Iterate:
     parent: Tensor | None = None
 
 
-def shape(channels: int, size: int = 256) -> dict[str, int]:
+def shape(channels: int, size: int = 256) -> dict[str, Any]:
     """Of blocks of rows and channels."""
     padded = triton.next_power_of_2(channels)
     return {"KP": padded, "BLOCK": max(16, size // padded)}
@@ -54,7 +54,7 @@ def relax(level: Level, r: Tensor, x: Iterate, omega: float | None, out: Tensor)
 
     Rows without neighbours are solved.
     """
-    graph, sizes = level.graph, shape(r.shape[1])
+    graph, sizes = level.graph, level.graph.sizes(r.shape[1])
     _relax[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
         *graph.arguments,
         graph.total,
@@ -70,7 +70,7 @@ def relax(level: Level, r: Tensor, x: Iterate, omega: float | None, out: Tensor)
         START=x.omega,
         OMEGA=0.0 if omega is None else omega,
         RESIDUAL=omega is None,
-        **graph.sizes,
+        KP=triton.next_power_of_2(r.shape[1]),
         **sizes,
     )
 
@@ -122,7 +122,7 @@ def spread(level: Level, b: Tensor, above: Tensor, parent: Tensor, out: Tensor) 
 def _launch_sweep(
     level: Level, r: Tensor, x: Iterate, colour: Tensor, of: int, out: Tensor, left: bool
 ) -> None:
-    graph, sizes = level.graph, shape(r.shape[1])
+    graph, sizes = level.graph, level.graph.sizes(r.shape[1])
     constants: dict[str, Any] = {"START": x.omega, "COLOUR": of, "LEFT": left}
     _sweep[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
         *graph.arguments,
@@ -137,7 +137,7 @@ def _launch_sweep(
         out,
         r.shape[1],
         **constants,
-        **graph.sizes,
+        KP=triton.next_power_of_2(r.shape[1]),
         **sizes,
     )
 
