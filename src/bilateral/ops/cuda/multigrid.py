@@ -65,20 +65,26 @@ class Multigrid:
         """Whether a component has so little weight that its mean drowns in rounding, (1,)."""
         return self._diagonals.faint
 
-    def cycle(self, r: Tensor) -> Tensor:
-        """One V-cycle for (room, K): symmetric and positive definite where there are data."""
-        grid = self._levels[0]
-        z = torch.zeros_like(r)
+    def cycle(self, r: Tensor, settled: bool = False, out: Tensor | None = None) -> Tensor:
+        """One V-cycle for (room, K): symmetric and positive definite where there are data.
+
+        `settled`: r is taken for 0 at vertices of colour 0. After `start` or `settle`, conjugate
+        gradients leave it so but for rounding; then the first half-sweep is left out. In `out` if
+        it is given, of which nothing changes after the last vertex.
+        """
+        grid, of = self._levels[0], self._colour
+        z = torch.zeros_like(r) if out is None else out
         if self._hierarchy.depth == 0:
             return torch.mul(grid.inverse[:, None], r, out=z)
-        v, parent = self._memory(r), self._hierarchy.transfers[0].parent
-        solved = Iterate(None, 1.0)
-        sweep(grid, r, solved, self._colour, 1, z)
-        unsolved(grid, r, Iterate(z), self._colour, 0, v.left[0])
-        self._restrict(0, v.left[0])
-        above = self._correct(1)
-        sweep(grid, r, Iterate(None, 1.0, above, parent), self._colour, 1, z)
-        sweep(grid, r, Iterate(z), self._colour, 0, z)
+        left, parent = self._memory(r).left[0], self._hierarchy.transfers[0].parent
+        solved = Iterate(None, 1.0)  # each row for 0 at the others
+        if not settled:
+            sweep(grid, r, solved, of, 1, z)
+        unsolved(grid, r, solved if settled else Iterate(z), of, 0, left)
+        self._restrict(0, left)
+        first = 0.0 if settled else solved.omega
+        sweep(grid, r, Iterate(None, first, self._correct(1), parent), of, 1, z)
+        sweep(grid, r, Iterate(z), of, 0, z)
         return z
 
     def start(self, b: Tensor) -> Tensor:
@@ -98,8 +104,12 @@ class Multigrid:
         for k in range(hierarchy.alone - 1, 0, -1):
             above = self._correct(k, above)
         spread(grid, b, above, hierarchy.transfers[0].parent, x)
-        sweep(grid, b, Iterate(x), self._colour, 0, x)
+        self.settle(b, x)
         return x
+
+    def settle(self, b: Tensor, x: Tensor) -> None:
+        """Solve A x = b for vertices of colour 0, in place."""
+        sweep(self._levels[0], b, Iterate(x), self._colour, 0, x)
 
     def _correct(self, k: int, guess: Tensor | None = None) -> Tensor:
         """One V-cycle for level k's r, from 0 or from the next coarser level's x."""

@@ -155,16 +155,18 @@ def _iterate(
     r, x, inverse, above, parent, i, mask, channels, START: tl.constexpr, KP: tl.constexpr
 ):
     """An `Iterate` at rows i."""
-    at, both = _places(i, mask, channels, KP)
+    k = tl.arange(0, KP)[None, :]
+    at, both = i.to(tl.int64)[:, None] * channels + k, mask[:, None] & (k < channels)
+    value = 0.0
     if x is not None:
         value = tl.load(x + at, mask=both, other=0)
-    else:
+    elif START > 0:
         value = tl.load(r + at, mask=both, other=0) * START
         value = value * tl.load(inverse + i, mask=mask, other=0)[:, None]
     if above is not None:
         p = tl.load(parent + i, mask=mask, other=-1)
-        from_, both = _places(p, p >= 0, channels, KP)
-        value += tl.load(above + from_, mask=both, other=0)
+        at, both = p.to(tl.int64)[:, None] * channels + k, (p >= 0)[:, None] & (k < channels)
+        value = tl.load(above + at, mask=both, other=0) + value
     return value
 
 
