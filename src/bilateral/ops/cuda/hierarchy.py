@@ -1,0 +1,99 @@
+"""The multigrid hierarchy of a batch of grids: graphs from the grid to one without edges.
+
+It depends neither on the smoothness nor on the confidence, which only enter the diagonals.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from bilateral.ops.cuda.coarsening import Transfer, coarsen
+from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.links import Graph
+from bilateral.ops.cuda.matching import find_nearest
+from bilateral.ops.cuda.tail import Tail
+
+_ALONE = 1024
+"""Levels that have no more rows per image are left to one program for each."""
+
+Rooms = Sequence[tuple[int, int]]
+
+
+class Hierarchy:
+    """Graphs, the grid's first, and the ways between them.
+
+    With `rooms`, for rows and links of each coarse level, nothing is read from the device.
+    """
+
+    def __init__(
+        self,
+        neighbours: Tensor,
+        n: Tensor,
+        blur: tuple[float, float, float],
+        first_vertex: Tensor,
+        rooms: Rooms | None = None,
+        alone: int | None = None,
+    ) -> None:
+        factors = constant(tuple(blur[1:]), n.dtype, n.device)
+        degree = torch.empty_like(n)
+        room, total = neighbours.shape[1], first_vertex[-1:]
+        grid = Graph(room, total, first_vertex, neighbours, n, factors, None, None, None, degree)
+        self.graphs: list[Graph] = [grid]
+        self.transfers: list[Transfer] = []
+        if rooms is None:
+            while self._add(None) and self.rooms[-1][1] > 1:
+                pass
+        else:
+            for size in rooms:
+                self._add(size)
+        if not self.transfers:
+            find_nearest(grid)
+        self.alone = min(self._first_alone() if alone is None else max(1, alone), self.depth)
+        """The first of the levels that are left to one program per image."""
+
+    @cached_property
+    def tail(self) -> Tail:
+        """The levels from `alone` on, of which there must be some."""
+        return Tail(self.graphs[self.alone :], self.transfers[self.alone :])
+
+    @property
+    def depth(self) -> int:
+        """Of coarse levels, how many there are."""
+        return len(self.transfers)
+
+    @property
+    def images(self) -> int:
+        """How many there are."""
+        return self.graphs[0].images
+
+    @property
+    def rooms(self) -> list[tuple[int, int]]:
+        """For rows and links, of each coarse level."""
+        return [(graph.room, graph.to.shape[0]) for graph in self.graphs[1:]]
+
+    @property
+    def overflow(self) -> Tensor:
+        """Whether there was too little room anywhere, or too few levels."""
+        if not self.transfers:
+            return (self.graphs[0].degree > 0).any()
+        rows = torch.cat([graph.total for graph in self.graphs[1:]]).to(torch.int64)
+        links = torch.cat([way.bounds[-1:] for way in self.transfers]) >> 32
+        limits = [*(entries for _, entries in self.rooms[:-1]), 0]
+        most = constant(
+            (tuple(rows for rows, _ in self.rooms), tuple(limits)), torch.int64, rows.device
+        )
+        return (torch.stack([rows, links]) > most).any()
+
+    def _add(self, room: tuple[int, int] | None) -> bool:
+        level = coarsen(self.graphs[-1], room)
+        if level is None:
+            return False
+        self.graphs.append(level[0])
+        self.transfers.append(level[1])
+        return True
+
+    def _first_alone(self) -> int:
+        few = (k for k, (rows, _) in enumerate(self.rooms, 1) if rows <= _ALONE * self.images)
+        return next(few, self.depth)

@@ -1,0 +1,104 @@
+"""Graphs of the multigrid hierarchy, and how kernels read them.
+
+The links of a grid's vertex lie in columns, one per direction, with weights made of n. Those of a
+coarser row lie one after another, with gaps between rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A weighted graph: (L x)_i = sum_j w_ij (x_i - x_j)."""
+
+    room: int
+    """For how many rows there is."""
+    total: Tensor
+    """The number of rows, (1,), which only the device knows; it may exceed the room."""
+    starts: Tensor
+    """The first row of each image, and their number."""
+    to: Tensor
+    """Where each link leads; -1 for none. Of a grid: (2 d, room)."""
+    n: Tensor | None
+    """Of each of a grid's vertices."""
+    factors: Tensor | None
+    """Of a grid's edges: in space, and along the features."""
+    weight: Tensor | None
+    """Of each link of a coarser row."""
+    first: Tensor | None
+    """Link of each coarser row."""
+    last: Tensor | None
+    """After the links of each coarser row."""
+    degree: Tensor
+    """Sum of each row's weights."""
+
+    @property
+    def images(self) -> int:
+        """How many there are."""
+        return self.starts.shape[0] - 1
+
+    @property
+    def columns(self) -> int:
+        """Of a grid's links."""
+        return 0 if self.n is None else self.to.shape[0]
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """For kernels, in the order of `read_rows` and `read_link`."""
+        return (self.to, self.weight, self.n, self.factors, self.first, self.last, self.room)
+
+    def sizes(self, channels: int = 1) -> dict[str, int]:
+        """Constants for kernels: of a grid's row, all links are read at once; of others, a few.
+
+        Blocks of coarse rows are small, since each takes as long as its longest row.
+        """
+        padded = triton.next_power_of_2(channels)
+        if self.n is None:
+            return {"D": 0, "STEP": 8, "BLOCK": max(16, 64 // padded), "num_warps": 2}
+        return {"D": self.columns, "STEP": self.columns, "BLOCK": max(16, 256 // padded)}
+
+
+@triton.jit
+def read_rows(n, first, last, i, mask, D: tl.constexpr):
+    """Of rows i: the first link, the number of links, and n."""
+    if n is None:
+        begin = tl.load(first + i, mask=mask, other=0)
+        count = tl.load(last + i, mask=mask, other=0) - begin
+        own = count
+    else:
+        begin = i
+        count = tl.where(mask, D, 0)
+        own = tl.load(n + i, mask=mask, other=0)
+    return begin, count, own
+
+
+@triton.jit
+def read_link(to, weight, n, factors, room, begin, count, own, e):
+    """Where link number e of each row leads, or -1, and its weight."""
+    on = count > e
+    if n is None:
+        j = tl.load(to + begin + e, mask=on, other=-1)
+        w = tl.load(weight + begin + e, mask=on, other=0)
+    else:
+        column = (begin * 0 + e).to(tl.int64) * room
+        j = tl.load(to + column + begin, mask=on, other=-1)
+        factor = tl.load(factors + tl.where(e < 4, 0, 1))
+        w = own * tl.load(n + j, mask=j >= 0, other=0) * factor
+    return j, w
+
+
+@triton.jit
+def low(pair):
+    """The lower half of 64 bits."""
+    return pair.to(tl.int32)
+
+
+@triton.jit
+def high(pair):
+    """The upper half of 64 bits."""
+    return (pair >> 32).to(tl.int32)

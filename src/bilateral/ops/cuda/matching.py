@@ -1,0 +1,193 @@
+"""Aggregates by matching along strong edges, as core/aggregation.hpp.
+
+Pairs of rows that are each other's strongest free neighbour, and what clings to them, at most two
+edges away. Decided in float32, whatever the weights' type.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from bilateral.ops.cuda.links import Graph, read_link, read_rows
+from bilateral.ops.cuda.prefix import prefix_sums
+
+_BLOCK = 256
+_MIX: tl.constexpr = tl.constexpr(-1640531535)  # 0x9e3779b1
+
+
+def find_roots(graph: Graph) -> tuple[Tensor, Tensor]:
+    """The first row of each row's aggregate, or -1; and how many roots there are up to each row."""
+    nearest, least = find_nearest(graph)
+    pick, root, is_root = torch.empty((3, graph.room), dtype=torch.int32, device=graph.to.device)
+    sizes = {**graph.sizes(), "IMAGES": graph.images}
+    _find_picks[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
+        *graph.arguments, graph.total, graph.starts, nearest, least, pick, **sizes
+    )
+    _find_roots[(triton.cdiv(graph.room, _BLOCK),)](
+        nearest, pick, least, root, is_root, graph.total, graph.room, BLOCK=_BLOCK
+    )
+    return root, prefix_sums(is_root)
+
+
+def find_nearest(graph: Graph) -> tuple[Tensor, Tensor]:
+    """Each row's nearest neighbour, or -1, and the least weight of a strong edge.
+
+    Writes the degrees of a grid.
+    """
+    nearest = torch.empty(graph.room, dtype=torch.int32, device=graph.to.device)
+    least = torch.empty(graph.room, dtype=torch.float32, device=graph.to.device)
+    degree = None if graph.n is None else graph.degree
+    sizes = {**graph.sizes(), "IMAGES": graph.images}
+    _find_nearest[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
+        *graph.arguments, graph.total, graph.starts, nearest, least, degree, **sizes
+    )
+    return nearest, least
+
+
+@triton.jit
+def _image_start(starts, i, IMAGES: tl.constexpr):
+    """The first row of the image of rows i, by halving."""
+    image = i * 0
+    for step in tl.static_range(30):
+        if (1 << (29 - step)) < IMAGES:
+            probe = image + (1 << (29 - step))
+            there = tl.load(starts + probe, mask=probe < IMAGES, other=2147483647)
+            image = tl.where(there <= i, probe, image)
+    return tl.load(starts + image)
+
+
+@triton.jit
+def _better(i, j, start, w, allowed, best, rank, choice):
+    """The heavier of two links; ties go by a hash of the edge that both ends agree on.
+
+    Rows count from the first of their image: what becomes of one does not depend on the others.
+    """
+    mixed = ((i - start) ^ (j - start)) * _MIX
+    better = allowed & (w > 0) & ((w > best) | ((w == best) & (mixed > rank)))
+    return (
+        tl.where(better, w, best),
+        tl.where(better, mixed, rank),
+        tl.where(better, j, choice),
+    )
+
+
+@triton.jit
+def _find_nearest(
+    to,
+    weight,
+    n,
+    factors,
+    first,
+    last,
+    room,
+    total,
+    starts,
+    nearest,
+    least,
+    degree,
+    D: tl.constexpr,
+    STEP: tl.constexpr,
+    IMAGES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Each row's nearest neighbour, the least weight of a strong edge, and a grid's degrees."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < tl.minimum(tl.load(total), room)
+    begin, count, own = read_rows(n, first, last, i, mask, D)
+    start = _image_start(starts, i, IMAGES)
+    best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
+    choice = tl.full((BLOCK,), -1, tl.int32)
+    sums = tl.zeros((BLOCK,), tl.float64)
+    for at in range(0, tl.max(count, 0), STEP):
+        for step in tl.static_range(STEP):
+            j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
+            if degree is not None:
+                sums += w.to(tl.float64)
+            best, rank, choice = _better(i, j, start, w.to(tl.float32), j >= 0, best, rank, choice)
+    tl.store(nearest + i, choice, mask=i < room)
+    tl.store(least + i, 0.5 * best, mask=i < room)
+    if degree is not None:
+        tl.store(degree + i, sums.to(degree.dtype.element_ty), mask=i < room)
+
+
+@triton.jit
+def _find_picks(
+    to,
+    weight,
+    n,
+    factors,
+    first,
+    last,
+    room,
+    total,
+    starts,
+    nearest,
+    least,
+    pick,
+    D: tl.constexpr,
+    STEP: tl.constexpr,
+    IMAGES: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The nearest free neighbour along edges that are strong from both ends.
+
+    Free are those that are not their nearest neighbour's nearest.
+    """
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < tl.minimum(tl.load(total), room)
+    near = tl.load(nearest + i, mask=mask, other=-1)
+    free = (near >= 0) & (tl.load(nearest + near, mask=near >= 0, other=-1) != i)
+    mine = tl.load(least + i, mask=mask, other=0)
+    begin, count, own = read_rows(n, first, last, i, free, D)
+    start = _image_start(starts, i, IMAGES)
+    best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
+    choice = tl.full((BLOCK,), -1, tl.int32)
+    for at in range(0, tl.max(count, 0), STEP):
+        for step in tl.static_range(STEP):
+            j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
+            w = w.to(tl.float32)
+            strong = (j >= 0) & (w >= mine)
+            strong = strong & (w >= tl.load(least + j, mask=strong, other=0))
+            other = tl.load(nearest + j, mask=strong, other=-1)
+            strong = strong & (other >= 0)
+            strong = strong & (tl.load(nearest + other, mask=strong, other=-1) != j)
+            best, rank, choice = _better(i, j, start, w, strong, best, rank, choice)
+    tl.store(pick + i, choice, mask=i < room)
+
+
+@triton.jit
+def _mutual(picks, i, on):
+    """Whom rows i pick, if the same is true the other way round; or -1."""
+    j = tl.load(picks + i, mask=on, other=-1)
+    back = tl.load(picks + j, mask=j >= 0, other=-1)
+    return tl.where(back == i, j, -1)
+
+
+@triton.jit
+def _mate(nearest, pick, i, on):
+    early, late = _mutual(nearest, i, on), _mutual(pick, i, on)
+    return tl.where(early >= 0, early, late)
+
+
+@triton.jit
+def _find_roots(nearest, pick, least, root, is_root, total, room, BLOCK: tl.constexpr):
+    """The first row of each aggregate.
+
+    A row without a mate clings to the nearest one's pair; if that has none either, to the pair
+    which that one clings to, unless their edge is weak for it.
+    """
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < tl.minimum(tl.load(total), room)
+    near = tl.load(nearest + i, mask=mask, other=-1)
+    on = near >= 0
+    close = tl.where(_mate(nearest, pick, i, on) >= 0, i, near)
+    mine = tl.load(least + i, mask=on, other=0)
+    farther = on & (_mate(nearest, pick, close, on) < 0)
+    farther = farther & (8 * mine >= tl.load(least + close, mask=on, other=0))
+    member = tl.where(farther, tl.load(nearest + close, mask=on, other=-1), close)
+    mate = _mate(nearest, pick, member, on)
+    found = tl.where(mate < 0, i, tl.minimum(mate, member))
+    found = tl.where(on, found, -1)
+    tl.store(root + i, found, mask=i < room)
+    tl.store(is_root + i, (found == i).to(tl.int32), mask=i < room)
