@@ -220,11 +220,12 @@ def test_a_few_steps_are_the_cpus(kind):
         assert_allclose(mine, solver.solve(t, w), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["pyramid", "multigrid"])
 @pytest.mark.parametrize(
     ("images", "references", "confidences", "dense"),
     [(2, 2, 2, True), (2, 1, 1, True), (2, 1, 2, False), (1, 1, 1, False), (2, 2, 0, True)],
 )
-def test_solution_and_gradients_are_the_cpus(images, references, confidences, dense):
+def test_solution_and_gradients_are_the_cpus(images, references, confidences, dense, kind):
     rng = np.random.default_rng(9)
     # Gray, of few vertices: they are solved in few steps.
     reference = torch.from_numpy(pictures(10, references, 3, 5, 1).transpose(0, 3, 1, 2).copy())
@@ -237,7 +238,7 @@ def test_solution_and_gradients_are_the_cpus(images, references, confidences, de
             c[:, 0, 1, 1] = 1
         confidence = torch.from_numpy(c)
     smoothness = torch.tensor(0.7, dtype=torch.float64)
-    config = (3.0, 64.0, 64.0), BLUR, None, 1e-9, 60, "pyramid", False
+    config = (3.0, 64.0, 64.0), BLUR, None, 1e-9, 60, kind, False
     problem = reference, target, confidence, smoothness
     y, handle = operators.kernels["solve"](*problem, None, *config)
 

@@ -14,16 +14,18 @@ from torch import Tensor
 from bilateral import color
 from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import Grid, build_grid
+from bilateral.ops.cuda.hierarchy import Hierarchy
+from bilateral.ops.cuda.hierarchy import Rooms as HierarchyRooms
+from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.preconditioner import Preconditioner
-from bilateral.ops.cuda.survey import survey
+from bilateral.ops.cuda.survey import count_bare, survey
 
-_PYRAMID_STEPS = 10
-"""For each of the steps that multigrid, which is not there, may take."""
-_OF_RESULT = 25.0
-"""As `inverse._OF_RESULT` for the pyramid."""
-_EXACT = 0.1
+_EXACT = 0.1  # this, and what follows, as in inverse.py
+_OF_RESULT = {"multigrid": 12.0, "pyramid": 25.0, "jacobi": 25.0}
 _TRUST, _ATTEMPTS = 0.5, 4
-STIFF = 100.0
+_EASY, _FAINT = 100.0, 1e-3  # as in system.py
+_STIFF = 100.0
+"""Float32 serves up to this smoothness, relative to the confidence, times the grid's width."""
 
 
 class Options(NamedTuple):
@@ -37,33 +39,41 @@ class Options(NamedTuple):
     preconditioner: str
     exact: bool
 
-    @property
-    def kind(self) -> str:
-        """The preconditioner on this device."""
-        return "jacobi" if self.preconditioner == "jacobi" else "pyramid"
 
-    @property
-    def steps(self) -> int:
-        """At most."""
-        more = _PYRAMID_STEPS if self.preconditioner == "multigrid" else 1
-        return more * self.max_iterations
+class Space:
+    """Grids of references, and for both precisions their bistochastization and hierarchy."""
 
-
-class Space(NamedTuple):
-    """Grids of references, and their bistochastization for both precisions."""
-
-    grid: Grid
-    blur: tuple[float, float, float]
-    n: dict[torch.dtype, Tensor]
+    def __init__(
+        self, grid: Grid, blur: tuple[float, float, float], rooms: HierarchyRooms | None = None
+    ) -> None:
+        self.grid = grid
+        self.blur = blur
+        self._rooms = rooms
+        self._n: dict[torch.dtype, Tensor] = {}
+        self._hierarchies: dict[torch.dtype, Hierarchy] = {}
 
     def balanced(self, dtype: torch.dtype) -> Tensor:
         """The n of a dtype."""
-        if dtype not in self.n:
-            self.n[dtype] = diffusion.bistochastize(self.grid, self.blur, dtype)
-        return self.n[dtype]
+        if dtype not in self._n:
+            self._n[dtype] = diffusion.bistochastize(self.grid, self.blur, dtype)
+        return self._n[dtype]
+
+    def hierarchy(self, dtype: torch.dtype) -> Hierarchy:
+        """For multigrid in a dtype."""
+        if dtype not in self._hierarchies:
+            grid, n = self.grid, self.balanced(dtype)
+            self._hierarchies[dtype] = Hierarchy(
+                grid.neighbours, n, self.blur, grid.first_vertex, self._rooms
+            )
+        return self._hierarchies[dtype]
 
 
-def space(reference: Tensor, options: Options, rooms: Sequence[int] | None = None) -> Space:
+def space(
+    reference: Tensor,
+    options: Options,
+    rooms: Sequence[int] | None = None,
+    hierarchy_rooms: HierarchyRooms | None = None,
+) -> Space:
     """The grids of (B, C, H, W) references, which are checked unless there are `rooms`."""
     highest = options.reference_max
     if highest is None:
@@ -88,36 +98,65 @@ def space(reference: Tensor, options: Options, rooms: Sequence[int] | None = Non
         raise ValueError("reference: expected finite values, got NaN or infinity.")
     unit = max(options.blur)
     centre, near, range_ = (weight / unit for weight in options.blur)
-    return Space(grid, (centre, near, range_), {})
+    return Space(grid, (centre, near, range_), hierarchy_rooms)
 
 
 def _finite(values: Tensor) -> bool:
     return bool(torch.isfinite(values).all())
 
 
+def choose(
+    options: Options, smoothness: float, pixels: int, weight: float, bare: float, faint: float
+) -> str:
+    """The preconditioner, as `system.preconditioner`, by what is known of the poorest image.
+
+    That is the sum of its weights; `bare` vertices have none, and the pixels of those with too
+    little make up the part `faint` of all.
+    """
+    if options.preconditioner != "multigrid":
+        return options.preconditioner
+    rich = bare == 0 and smoothness * pixels <= _EASY * weight and faint <= _FAINT
+    return "pyramid" if rich else "multigrid"
+
+
+def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor) -> Tensor:
+    """How many vertices have no weight, and how many pixels are in those with too little: (2,)."""
+    return count_bare(grid, weight, smoothness, _EASY)
+
+
+def single_serves(smoothness: float, pixels: int, weight: float, vertices: float) -> bool:
+    """Whether float32 does for an image."""
+    return smoothness * pixels / weight <= _STIFF * math.sqrt(vertices)
+
+
 class Problem:
-    """The matrix of a batch, and the solution for which it was made."""
+    """The matrix of a batch, and the solution for which it was made.
+
+    Nothing is read from the device for multigrid, nor without `gaps`: vertices without weight.
+    """
 
     def __init__(
-        self, where: Space, weight: Tensor, total: Tensor, smoothness: float, options: Options
+        self, where: Space, weight: Tensor, smoothness: Tensor, kind: str, gaps: bool, steps: int
     ) -> None:
         self.space = where
+        self.weight = weight
         self.smoothness = smoothness
-        self.options = options
-        grid = where.grid
-        pixels = math.prod(grid.shape[1:])
-        stiff = smoothness * pixels / float(total.min())
-        most = STIFF * math.sqrt(grid.room / grid.shape[0])
-        wide = weight.dtype == torch.float64 or not stiff <= most
-        self.weight = weight.to(torch.float64 if wide else torch.float32)
-        gaps = not bool((weight > 0).all())
-        self.active = components.with_data(grid, self.weight) if gaps else None
-        if self.active is not None and bool(self.active.all()):
-            self.active = None
-        n = where.balanced(self.weight.dtype)
-        factor = torch.tensor(smoothness, dtype=torch.float64, device=weight.device)
-        self.matrix = diffusion.Matrix(grid, n, where.blur, self.weight, factor)
-        self.preconditioner = Preconditioner(self.matrix, options.kind)
+        self.kind = kind
+        self.active: Tensor | None = None
+        """Which vertices are connected to data; None: all."""
+        self._steps = steps
+        n = where.balanced(weight.dtype)
+        self.matrix = diffusion.Matrix(where.grid, n, where.blur, weight, smoothness)
+        self.preconditioner: Preconditioner | Multigrid
+        if kind == "multigrid":
+            parity = where.grid.order.parity
+            self.preconditioner = Multigrid(
+                where.hierarchy(weight.dtype), weight, smoothness, parity
+            )
+            self.active = self.preconditioner.with_data if gaps else None
+        else:
+            self.preconditioner = Preconditioner(self.matrix, kind)
+            self.active = components.with_data(where.grid, weight) if gaps else None
         self.y = torch.empty(0)
 
     @property
@@ -126,9 +165,10 @@ class Problem:
         return self.active is not None
 
     def start(self, b: Tensor) -> Tensor:
-        """The paper's: H b / H weight."""
-        grid = self.space.grid
-        return sums.push_pull(grid, b) / sums.push_pull(grid, self.weight[:, None])
+        """A start for A x = b."""
+        if isinstance(self.preconditioner, Multigrid):
+            return self.preconditioner.start(b)
+        return self._pulled(b)
 
     def improve(self, b: Tensor, x: Tensor, scale: Tensor, tolerance: float) -> pcg.Outcome:
         """Solve A x = b in place."""
@@ -139,11 +179,22 @@ class Problem:
             x,
             scale,
             self.active,
-            self.options.steps,
+            self._steps,
             tolerance,
         )
 
-    def inverse(self, b: Tensor) -> tuple[Tensor, pcg.Outcome]:
+    def fill(self, b: Tensor, x: Tensor) -> Tensor:
+        """The solution with the paper's start in parts without data."""
+        if self.kind != "multigrid" or self.active is None:
+            return x
+        return torch.where(self.active[:, None], x, self._pulled(b))
+
+    def _pulled(self, b: Tensor) -> Tensor:
+        """The paper's start: H b / H weight."""
+        pulled = sums.push_pull(self.space.grid, torch.cat([self.weight[:, None], b], 1))
+        return (pulled[:, 1:] / pulled[:, :1]).contiguous()
+
+    def inverse(self, b: Tensor, tolerance: float) -> tuple[Tensor, pcg.Outcome]:
         """A^-1 b at the vertices, 0 in parts without data."""
         dtype = b.dtype
         unit = float(b.abs().max()) or 1.0
@@ -156,7 +207,7 @@ class Problem:
         size = self._rms(x)
         for _ in range(_ATTEMPTS):
             scale = torch.where(size > 0, size, 1.0)
-            outcome = self.improve(b, x, scale, _OF_RESULT * self.options.tolerance)
+            outcome = self.improve(b, x, scale, _OF_RESULT[self.kind] * tolerance)
             size = self._rms(x)
             if not outcome.converged or not bool(((size > 0) & (size < _TRUST * scale)).any()):
                 break
@@ -198,17 +249,39 @@ def solve(
             error.add_note(f"In image {empty} of the batch.")
         raise error
     c = torch.ones_like(values[:, :1]) if weights is None else weights
-    sums_ = sums.splat(grid, values, c)
-    problem = Problem(where, sums_[:, 0].contiguous(), total, smoothness, options)
-    b = sums_[:, 1:].to(problem.weight.dtype).contiguous()
+    both = sums.splat(grid, values, c)
+    problem = _problem(where, both[:, 0].contiguous(), float(total.min()), smoothness, options)
+    b = both[:, 1:].to(problem.weight.dtype).contiguous()
     x = problem.start(b)
     tolerance = options.tolerance * (_EXACT if options.exact else 1)
     outcome = problem.improve(b, x, seen.scale, tolerance)
     if options.exact and outcome.residuals:
         reached = outcome.converged or outcome.residuals[-1] <= options.tolerance
         outcome = outcome._replace(converged=reached)
-    problem.y = x
-    return sums.slice_(grid, x.to(values.dtype)), problem, outcome
+    problem.y = problem.fill(b, x)
+    return sums.slice_(grid, problem.y.to(values.dtype)), problem, outcome
+
+
+def _problem(
+    where: Space, weight: Tensor, total: float, smoothness: float, options: Options
+) -> Problem:
+    """The problem in the precision and with the preconditioner that it takes."""
+    grid = where.grid
+    images, height, width = grid.shape
+    pixels = height * width
+    factor = torch.tensor(smoothness, dtype=torch.float64, device=weight.device)
+    if not single_serves(smoothness, pixels, total, grid.room / images):
+        weight = weight.double()
+    bare, poor = count_poor(grid, weight, factor).tolist()
+    kind = choose(options, smoothness, pixels, total, bare, poor / (images * pixels))
+    arguments = factor, kind, bare > 0, options.max_iterations
+    problem = Problem(where, weight, *arguments)
+    fine = problem.preconditioner
+    if weight.dtype != torch.float64 and isinstance(fine, Multigrid) and bool(fine.faint):
+        problem = Problem(where, weight.double(), *arguments)
+    if problem.active is not None and bool(problem.active.all()):
+        problem.active = None
+    return problem
 
 
 def gradients(
@@ -217,11 +290,12 @@ def gradients(
     target: Tensor,
     weights: Tensor | None,
     wanted: Sequence[bool],
+    tolerance: float,
 ) -> tuple[Tensor, Tensor, Tensor, pcg.Outcome]:
     """The gradients of (B H W, K) target, of (B H W, 1) weights and of the smoothness."""
     grid = problem.space.grid
     h_v = sums.splat(grid, h)
-    x, outcome = problem.inverse(h_v)
+    x, outcome = problem.inverse(h_v, tolerance)
     y = problem.y.to(h.dtype)
     z, extra = x, None
     if problem.active is not None and (wanted[0] or wanted[1]):

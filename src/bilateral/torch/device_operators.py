@@ -66,13 +66,14 @@ def gradients(
     *config: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`operators.gradients`."""
+    options = Options(*config)
     count = shapes.matrices(reference, target, confidence)
     problem = _problem(warn, handle, reference, target, confidence, smoothness, config)
     weights = None if confidence is None else _pixels(_expand(confidence, count), count)
     of_target, of_weights, of_smoothness, outcome = device.gradients(
-        problem, _pixels(h, count), _pixels(target, count), weights, wanted
+        problem, _pixels(h, count), _pixels(target, count), weights, wanted, options.tolerance
     )
-    warn(outcome, problem.options)
+    warn(outcome, options)
     size = count, 1, *h.shape[2:]
     return (
         _maps(of_target, h.shape, count) if wanted[0] else of_target,
@@ -91,11 +92,12 @@ def apply_inverse(
     *config: Any,
 ) -> Tensor:
     """`operators.apply_inverse`."""
+    options = Options(*config)
     count = shapes.matrices(reference, g, confidence)
     problem = _problem(warn, handle, reference, g, confidence, smoothness, config)
     grid = problem.space.grid
-    x, outcome = problem.inverse(sums.splat(grid, _pixels(g, count)))
-    warn(outcome, problem.options)
+    x, outcome = problem.inverse(sums.splat(grid, _pixels(g, count)), options.tolerance)
+    warn(outcome, options)
     return _maps(sums.slice_(grid, x), g.shape, count)
 
 

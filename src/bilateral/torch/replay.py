@@ -1,64 +1,120 @@
 """Solves without derivatives on a device: recorded once as CUDA graphs, then replayed.
 
-A solve is some two hundred small kernels, and to launch them takes far longer than to run them. So
-from the second solve of a kind on, for the same shapes and options, the whole of it is replayed
-from a recording, in memory that it keeps. That works where nothing needs the host: data
-everywhere, numbers that the dtype serves, hardly more vertices than the recorded images had. The
-device tells whether it was so; if not, the solve is done again, step by step.
+A solve is hundreds of small kernels, and to launch them takes far longer than to run them. So from
+the second solve of a kind on, for the same shapes and options, the whole of it is replayed from a
+recording, in memory that it keeps. That works where nothing needs the host: values and weights in
+order, numbers that the dtype serves, hardly more vertices than the recorded images had. The device
+tells whether it was so; if not, the solve is done again, step by step.
 """
 
-import math
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bilateral.ops.cuda import diffusion, pcg, sums
-from bilateral.ops.cuda.preconditioner import Preconditioner
-from bilateral.ops.cuda.survey import count_bare, survey
+from bilateral.ops.cuda import pcg, sums
+from bilateral.ops.cuda.multigrid import Multigrid
+from bilateral.ops.cuda.survey import survey
 from bilateral.torch import device
 from bilateral.torch.device import Options
 
-_ALL, _CHUNK = 32, 12
-"""Steps in a recording: all if they are few. The host looks at the error after each replay."""
+_ALL = 32
+_CHUNK = {"multigrid": 4, "pyramid": 12, "jacobi": 12}
+"""Steps in a recording; all if they are no more than `_ALL`, which multigrid never takes.
+
+The host looks at the error after each replay.
+"""
 _LEAST_ROOM = 256
-_FACTS = 10
+_MORE_LEVELS = 2
+"""Of multigrid's hierarchy, than the recorded images had."""
+_FACTS = 12
 """Numbers in a report before the errors of all steps."""
 _KEPT = 4
 """Recordings of so many kinds of solve are kept."""
 
 _lock = threading.Lock()
-_seen: OrderedDict[Any, "Recording | None"] = OrderedDict()
+_seen: OrderedDict[Any, "Recorder"] = OrderedDict()
 
 
 def solve(
     reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float, options: Options
 ) -> tuple[Tensor, pcg.Outcome] | None:
     """As `device.solve`, for (B, C, H, W) references; None if it must be done otherwise."""
-    if options.steps == 0:
+    if options.max_iterations == 0:
         return None
     shapes = tuple(reference.shape), tuple(values.shape), weights is not None
     key = *shapes, reference.dtype, values.dtype, values.device, tuple(map(_plain, options))
     with _lock:
         if key not in _seen:
-            _seen[key] = None
+            _seen[key] = Recorder(options)
             while len(_seen) > _KEPT:
                 _seen.popitem(last=False)
             return None
         _seen.move_to_end(key)
-        recording = _seen[key]
-        if recording is None or recording.outgrown:
-            least = () if recording is None else recording.rooms
-            recording = _seen[key] = None  # its memory is free for the next
-            recording = _seen[key] = Recording(reference, values, weights, options, least)
-        return recording.solve(reference, values, weights, smoothness)
+        return _seen[key].solve(reference, values, weights, smoothness)
 
 
 def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else value
+
+
+class Recorder:
+    """Recordings for the same shapes and options, by their preconditioner."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._kind = "pyramid" if options.preconditioner == "multigrid" else options.preconditioner
+        self._recordings: dict[str, Recording] = {}
+
+    def solve(
+        self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
+    ) -> tuple[Tensor, pcg.Outcome] | None:
+        """By the preconditioner that served last, or by the other."""
+        inputs = reference, values, weights
+        for _ in range(2):
+            recording = self._recordings.get(self._kind)
+            if recording is None or recording.outgrown:
+                least = None if recording is None else recording.rooms
+                recording = self._recordings.pop(self._kind, None)  # its memory is free, then
+                recording = Recording(*inputs, self._options, self._kind, least)
+                self._recordings[self._kind] = recording
+            found = recording.solve(*inputs, smoothness)
+            if not isinstance(found, str):
+                return found
+            self._kind = found
+        return None
+
+
+class Rooms:
+    """How much a recording has room for."""
+
+    def __init__(self, reference: Tensor, options: Options, kind: str) -> None:
+        where = device.space(reference, options)
+        self.grid = [_more(n) for n in where.grid.rooms]
+        self.hierarchy: list[tuple[int, int]] | None = None
+        if kind == "multigrid":
+            found = where.hierarchy(torch.float32).rooms
+            sizes = [(_more(rows), _more(links)) for rows, links in found]
+            self.hierarchy = sizes + [(_LEAST_ROOM, _LEAST_ROOM)] * _MORE_LEVELS
+
+    def grow(self, other: "Rooms") -> None:
+        """To what either has."""
+        self.grid = _larger(self.grid, other.grid)
+        if self.hierarchy is not None and other.hierarchy is not None:
+            pairs = zip_longest(self.hierarchy, other.hierarchy, fillvalue=(0, 0))
+            self.hierarchy = [(max(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
+
+
+def _more(count: int) -> int:
+    return count + count // 4 + _LEAST_ROOM
+
+
+def _larger(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    return [max(pair) for pair in zip(a, b, strict=True)]
 
 
 class Recording:
@@ -70,24 +126,22 @@ class Recording:
         values: Tensor,
         weights: Tensor | None,
         options: Options,
-        least: tuple[int, ...],
+        kind: str,
+        least: Rooms | None,
     ) -> None:
         self._options = options
+        self._kind = kind
         self.outgrown = False
-        found = device.space(reference, options).grid.rooms
-        self.rooms = tuple(
-            max(low, n + n // 4 + _LEAST_ROOM) for n, low in zip_longest(found, least, fillvalue=0)
-        )
+        self.rooms = Rooms(reference, options, kind)
+        if least is not None:
+            self.rooms.grow(least)
         self._reference, self._values = reference.clone(), values.clone()
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
-        # As many as make up the most allowed.
-        most = options.steps
-        few = max(n for n in range(1, _CHUNK + 1) if most % n == 0)
-        self._steps = most if most <= _ALL else few
-        self._report = torch.empty(
-            _FACTS + options.steps, dtype=torch.float64, device=values.device
-        )
+        most, chunk = options.max_iterations, _CHUNK[kind]
+        self._steps = most if most <= (_ALL if chunk > 4 else chunk) else chunk
+        self._report = torch.empty(_FACTS + most, dtype=torch.float64, device=values.device)
+        self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):  # compile all kernels, make all constants
@@ -96,33 +150,38 @@ class Recording:
         self._first, self._next = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._first):
             self._begin()
-        if self._steps < options.steps:
+        if self._steps < most:
             with torch.cuda.graph(self._next, pool=self._first.pool()):
                 self._go_on()
 
     def _begin(self) -> None:
         """Everything up to the first steps."""
         options, values = self._options, self._values
-        where = device.space(self._reference, options, self.rooms)
+        rooms = self.rooms
+        where = device.space(self._reference, options, rooms.grid, rooms.hierarchy)
         self._grid = grid = where.grid
         self._seen = survey(values, self._weights, grid.shape[0])
         c = torch.ones_like(values[:, :1]) if self._weights is None else self._weights
         both = sums.splat(grid, values, c)
-        weight, b = both[:, 0].contiguous(), both[:, 1:].contiguous()
-        self._bare = count_bare(grid, weight, self._smoothness, device.STIFF)
-        matrix = diffusion.Matrix(
-            grid, where.balanced(weight.dtype), where.blur, weight, self._smoothness
+        weight, self._b = both[:, 0].contiguous(), both[:, 1:].contiguous()
+        self._poor = device.count_poor(grid, weight, self._smoothness)
+        gaps = self._kind == "multigrid"
+        self._problem = problem = device.Problem(
+            where, weight, self._smoothness, self._kind, gaps, options.max_iterations
         )
-        pulled = sums.push_pull(grid, both)
-        self._x = (pulled[:, 1:] / pulled[:, :1]).contiguous()
+        self._trouble = torch.zeros(2, dtype=torch.int32, device=values.device)
+        if isinstance(problem.preconditioner, Multigrid):
+            overflow = where.hierarchy(weight.dtype).overflow.to(torch.int32)
+            self._trouble = torch.cat([overflow.view(1), problem.preconditioner.faint])
+        self._x = problem.start(self._b)
         self._run = pcg.Iteration(
-            matrix,
-            Preconditioner(matrix, options.kind),
-            b,
+            problem.matrix,
+            problem.preconditioner,
+            self._b,
             self._x,
             self._seen.scale,
             None,
-            options.steps,
+            options.max_iterations,
             options.tolerance,
         )
         self._go_on()
@@ -131,42 +190,59 @@ class Recording:
         """Some more steps, and a report."""
         for _ in range(self._steps):
             self._run.step()
-        grid = self._grid
-        counts = grid.total, grid.pyramid.totals, grid.colours.strange, self._bare
-        seen = self._seen
-        sums_ = seen.total.amin(), seen.invalid.amax(), seen.unknown.amax(), self._run.done.amin()
-        facts = [torch.cat(counts).double(), torch.stack([v.double() for v in sums_])]
+        self._y = self._problem.fill(self._b, self._x)
+        grid, seen = self._grid, self._seen
+        counts = grid.total, grid.pyramid.totals, grid.colours.strange, self._poor, self._trouble
+        converged = (self._run.done == 1).all()
+        sums_ = seen.total.amin(), seen.invalid.amax(), seen.unknown.amax(), converged.double()
+        facts = [torch.cat(counts).double(), torch.stack(sums_)]
         torch.cat([*facts, self._run.worst], out=self._report)
 
     def solve(
         self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
-    ) -> tuple[Tensor, pcg.Outcome] | None:
-        """Replay it for other inputs; None if it does not serve for them."""
+    ) -> tuple[Tensor, pcg.Outcome] | str | None:
+        """Replay it for other inputs.
+
+        None if it does not serve for them, the preconditioner's name if another would.
+        """
+        stream = torch.cuda.current_stream()
+        stream.wait_event(self._free)
         self._reference.copy_(reference)
         self._values.copy_(values)
         if self._weights is not None and weights is not None:
             self._weights.copy_(weights)
         self._smoothness.fill_(smoothness)
         self._first.replay()
-        out = sums.slice_(self._grid, self._x)
-        steps = self._steps
+        out = sums.slice_(self._grid, self._y)
+        steps, most = self._steps, self._options.max_iterations
         *facts, done = (report := self._report.tolist())[:_FACTS]
-        if not self._serves(facts, smoothness):
-            return None
-        if not done and steps < self._options.steps:
-            while not done and steps < self._options.steps:
+        kind = self._judge(facts, smoothness)
+        if kind != self._kind:
+            return kind
+        if not done and steps < most:
+            while not done and steps < most:
                 self._next.replay()
                 steps += self._steps
                 done = (report := self._report.tolist())[_FACTS - 1]
-            out = sums.slice_(self._grid, self._x)
-        return out, pcg.Outcome(pcg.until_zero(report[_FACTS : _FACTS + steps]), bool(done))
+            out = sums.slice_(self._grid, self._y)
+        self._free.record(stream)
+        errors = pcg.until_zero(report[_FACTS : _FACTS + steps])
+        return out, pcg.Outcome(errors, bool(done))
 
-    def _serves(self, facts: list[float], smoothness: float) -> bool:
-        """Whether there was room, and the data were as a recording needs them."""
-        *totals, strange, bare, _, weight, invalid, unknown = facts
-        self.outgrown = any(n > room for n, room in zip(totals, self.rooms, strict=True))
+    def _judge(self, facts: list[float], smoothness: float) -> str | None:
+        """The preconditioner that it takes; None if no recording is right."""
+        *totals, strange, bare, poor, overflow, faint, weight, invalid, unknown = facts
+        rooms = self.rooms.grid
+        self.outgrown = bool(overflow) or any(
+            n > room for n, room in zip(totals, rooms, strict=True)
+        )
         images, height, width = self._grid.shape
-        if self.outgrown or strange or bare or invalid or unknown or weight <= 0:
-            return False
-        stiff = smoothness * height * width / weight
-        return stiff <= device.STIFF * math.sqrt(totals[0] / images)
+        pixels = height * width
+        if self.outgrown or strange or invalid or unknown or weight <= 0 or faint:
+            return None
+        if not device.single_serves(smoothness, pixels, weight, totals[0] / images):
+            return None
+        kind = device.choose(
+            self._options, smoothness, pixels, weight, bare, poor / (images * pixels)
+        )
+        return None if bare and kind != "multigrid" else kind

@@ -78,6 +78,7 @@ class Iteration:
         self._finished = torch.zeros(images, padded, dtype=torch.int32, device=device)
         self._finished[:, channels:] = 1
         self.done = torch.zeros(images, dtype=torch.int32, device=device)
+        """Of each image: 1 if it has converged, 2 if it took all steps that are allowed, else 0."""
         self._step = torch.zeros(images, dtype=torch.int32, device=device)
         self._fixed = tolerance < 0
         self._window = triton.next_power_of_2(2 * max(2, min(most_steps // 3 + 1, _WINDOW)))
@@ -214,7 +215,7 @@ def solve(
         if step % _BETWEEN_LOOKS == 0 and tolerance >= 0 and bool((run.done != 0).all()):
             break
     errors = until_zero(run.worst[:step].tolist())
-    return Outcome(errors, bool((run.done != 0).all()))
+    return Outcome(errors, bool((run.done == 1).all()))
 
 
 def until_zero(errors: list[float]) -> list[float]:
@@ -420,15 +421,17 @@ def _judge(
         least = 1.5
     rho = tl.minimum(rho, 1 - 0.25 / (s + 1).to(tl.float64))
     left = tl.where(s == 0, least * last, last * tl.maximum(rho / (1 - rho), least))
-    if (tl.load(done + image) == 0) & (s < most_steps):
+    if tl.load(done + image) == 0:
         tl.store(lengths + s * images * KP + own, length)
         tl.store(norm + own, following)
         tl.store(errors + s * images + image, tl.max(tl.where(was != 0, 0.0, left), 0))
         tl.store(step + image, s + 1)
+        ended = tl.where(s + 1 < most_steps, 0, 2)
         if not FIXED:
             now_done = (was != 0) | ((s >= 1) & (left <= limit))
             tl.store(finished + own, now_done.to(tl.int32))
-            tl.store(done + image, tl.min(now_done.to(tl.int32), 0))
+            ended = tl.where(tl.min(now_done.to(tl.int32), 0) != 0, 1, ended)
+        tl.store(done + image, ended)
 
 
 @triton.jit
