@@ -357,6 +357,38 @@ def test_too_little_room_is_told(monkeypatch):
         guards.check()
 
 
+def test_with_rooms_nothing_is_read_from_the_device(monkeypatch):
+    scene = parts_scene()
+    weight, b = confidence(scene, 0.5)
+    rooms = scene.hierarchy().rooms
+    smoothness = torch.tensor(1.0, dtype=torch.float64, device=DEVICE)
+    neighbours, first_vertex, colour = (
+        on_device(t.astype(np.int32)) for t in (scene.neighbours, scene.first_vertex, scene.colour)
+    )
+    n, weight, b = on_device(scene.n), on_device(weight), on_device(b)[:, None]
+
+    def run():
+        hierarchy = Hierarchy(neighbours, n, BLUR, first_vertex, rooms)
+        multigrid = Multigrid(hierarchy, weight, smoothness, colour)
+        return multigrid.cycle(multigrid.start(b)), multigrid.with_data, hierarchy.overflow
+
+    expected = run()
+
+    def fail(*_):
+        raise AssertionError
+
+    if COMPILED:
+        torch.cuda.set_sync_debug_mode("error")
+    with monkeypatch.context() as patch:
+        for name in ("item", "tolist", "__bool__", "__int__", "__index__", "nonzero", "numpy"):
+            patch.setattr(torch.Tensor, name, fail)
+        found = run()
+    if COMPILED:
+        torch.cuda.set_sync_debug_mode("default")
+    for a, values in zip(found, expected, strict=True):
+        assert_array_equal(a.cpu(), values.cpu())
+
+
 class Guards:
     """Numbers before and after each tensor, which must not change."""
 
