@@ -266,7 +266,7 @@ def test_a_few_steps_suffice(part, smoothness):
 
 
 # With smoother and fewer data, the mean drowns in rounding: see below.
-@pytest.mark.parametrize(("part", "smoothness"), [(0.01, 0.25), (0.01, 128.0), (1.0, 10_000.0)])
+@pytest.mark.parametrize(("part", "smoothness"), [(0.01, 128.0), (1.0, 10_000.0)])
 def test_a_few_steps_suffice_in_single_precision(part, smoothness):
     assert steps(part, smoothness, torch.float32) <= 6
 
@@ -357,6 +357,38 @@ def test_too_little_room_is_told(monkeypatch):
         guards.check()
 
 
+def test_with_rooms_nothing_is_read_from_the_device(monkeypatch):
+    scene = parts_scene()
+    weight, b = confidence(scene, 0.5)
+    rooms = scene.hierarchy().rooms
+    smoothness = torch.tensor(1.0, dtype=torch.float64, device=DEVICE)
+    neighbours, first_vertex, colour = (
+        on_device(t.astype(np.int32)) for t in (scene.neighbours, scene.first_vertex, scene.colour)
+    )
+    n, weight, b = on_device(scene.n), on_device(weight), on_device(b)[:, None]
+
+    def run():
+        hierarchy = Hierarchy(neighbours, n, BLUR, first_vertex, rooms)
+        multigrid = Multigrid(hierarchy, weight, smoothness, colour)
+        return multigrid.cycle(multigrid.start(b)), multigrid.with_data, hierarchy.overflow
+
+    expected = run()
+
+    def fail(*_):
+        raise AssertionError
+
+    if COMPILED:
+        torch.cuda.set_sync_debug_mode("error")
+    with monkeypatch.context() as patch:
+        for name in ("item", "tolist", "__bool__", "__int__", "__index__", "nonzero", "numpy"):
+            patch.setattr(torch.Tensor, name, fail)
+        found = run()
+    if COMPILED:
+        torch.cuda.set_sync_debug_mode("default")
+    for a, values in zip(found, expected, strict=True):
+        assert_array_equal(a.cpu(), values.cpu())
+
+
 class Guards:
     """Numbers before and after each tensor, which must not change."""
 
@@ -400,9 +432,8 @@ def test_images_of_a_batch_are_on_their_own():
             assert_array_equal(a, values[batch.first_vertex[k] : batch.first_vertex[k + 1]])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_channels_are_on_their_own(dtype):
-    scene, rng = parts_scene(), np.random.default_rng(12)
+def test_channels_are_on_their_own():
+    scene, rng, dtype = parts_scene(), np.random.default_rng(12), torch.float32
     weight, _ = confidence(scene, 0.3)
     multigrid = scene.multigrid(scene.hierarchy(dtype, alone=2), weight, 2.0)
     r = on_device(rng.normal(size=(scene.count, 3))).to(dtype)

@@ -12,7 +12,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.links import Graph, high, low, read_link, read_rows
+from bilateral.ops.cuda.links import (
+    Graph,
+    high,
+    image_start,
+    low,
+    mix,
+    read_link,
+    read_rows,
+)
 from bilateral.ops.cuda.matching import find_roots
 from bilateral.ops.cuda.prefix import prefix_sums
 
@@ -89,7 +97,8 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
         entries,
         **sizes,
     )
-    first, last = torch.empty((2, rows), **like)
+    first, last, nearest = torch.empty((3, rows), **like)
+    least = torch.empty(rows, dtype=torch.float32, device=device)
     degree = torch.empty(rows, dtype=weight.dtype, device=device)
     _merge_links[(triton.cdiv(rows, _ROWS),)](
         bounds,
@@ -100,13 +109,19 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
         first,
         last,
         degree,
+        nearest,
+        least,
+        starts,
         rows,
         entries,
+        IMAGES=fine.images,
         ROWS=_ROWS,
         LINKS=_LINKS,
         num_warps=2,
     )
-    graph = Graph(rows, total, starts, merged, None, None, heavy, first, last, degree)
+    graph = Graph(
+        rows, total, starts, merged, None, None, heavy, first, last, degree, nearest, least
+    )
     return graph, Transfer(parent, bounds, members)
 
 
@@ -234,12 +249,19 @@ def _merge_links(
     first,
     last,
     degree,
+    nearest,
+    least,
+    starts,
     rows,
     entries,
+    IMAGES: tl.constexpr,
     ROWS: tl.constexpr,
     LINKS: tl.constexpr,
 ):
-    """One link for all links of a row with the same target, in the order of the first of them."""
+    """One link for all links of a row with the same target, in the order of the first of them.
+
+    And the heaviest of them.
+    """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     begin = high(tl.load(bounds + row, mask=row < rows, other=0))
     end = high(tl.load(bounds + row + 1, mask=row < rows, other=0))
@@ -248,6 +270,9 @@ def _merge_links(
     longest = tl.max(end - begin, 0)
     written = begin
     sums = tl.zeros((ROWS,), tl.float64)
+    start = image_start(starts, row, IMAGES)
+    best, rank = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.int32)
+    choice = tl.full((ROWS,), -1, tl.int32)
     for at in range(0, longest, LINKS):
         here = begin[:, None] + at + e[None, :]
         target = tl.load(to + here, mask=here < end[:, None], other=-1)
@@ -266,7 +291,21 @@ def _merge_links(
         tl.store(merged + to_write, target, mask=new > 0)
         tl.store(heavy + to_write, total.to(heavy.dtype.element_ty), mask=new > 0)
         written += tl.sum(new, 1)
-        sums += tl.sum(tl.where(new > 0, total, 0.0), 1)
+        total = tl.where(new > 0, total, 0.0)
+        sums += tl.sum(total, 1)
+        w32 = total.to(heavy.dtype.element_ty).to(tl.float32)
+        most = tl.max(w32, 1)
+        mixed = mix(row[:, None], target, start[:, None])
+        mixed = tl.where((w32 == most[:, None]) & (new > 0), mixed, -2147483647)
+        highest = tl.max(mixed, 1)
+        found = tl.max(tl.where(mixed == highest[:, None], target, -1), 1)
+        better = (most > best) | ((most == best) & (highest > rank))
+        better = better & (most > 0)
+        best = tl.where(better, most, best)
+        rank = tl.where(better, highest, rank)
+        choice = tl.where(better, found, choice)
+    tl.store(nearest + row, choice, mask=row < rows)
+    tl.store(least + row, 0.5 * best, mask=row < rows)
     tl.store(first + row, begin, mask=row < rows)
     tl.store(last + row, written, mask=row < rows)
     tl.store(degree + row, sums.to(degree.dtype.element_ty), mask=row < rows)

@@ -37,9 +37,24 @@ class Hierarchy:
         alone: int | None = None,
     ) -> None:
         factors = constant(tuple(blur[1:]), n.dtype, n.device)
-        degree = torch.empty_like(n)
         room, total = neighbours.shape[1], first_vertex[-1:]
-        grid = Graph(room, total, first_vertex, neighbours, n, factors, None, None, None, degree)
+        nearest = torch.empty(room, dtype=torch.int32, device=n.device)
+        least = torch.empty(room, dtype=torch.float32, device=n.device)
+        grid = Graph(
+            room,
+            total,
+            first_vertex,
+            neighbours,
+            n,
+            factors,
+            None,
+            None,
+            None,
+            torch.empty_like(n),
+            nearest,
+            least,
+        )
+        find_nearest(grid)
         self.graphs: list[Graph] = [grid]
         self.transfers: list[Transfer] = []
         if rooms is None:
@@ -48,8 +63,6 @@ class Hierarchy:
         else:
             for size in rooms:
                 self._add(size)
-        if not self.transfers:
-            find_nearest(grid)
         self.alone = min(self._first_alone() if alone is None else max(1, alone), self.depth)
         """The first of the levels that are left to one program per image."""
 

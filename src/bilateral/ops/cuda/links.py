@@ -36,6 +36,10 @@ class Graph:
     """After the links of each coarser row."""
     degree: Tensor
     """Sum of each row's weights."""
+    nearest: Tensor
+    """Neighbour of each row: the one with the largest weight, or -1."""
+    least: Tensor
+    """Weight of each row's strong edges, in float32."""
 
     @property
     def images(self) -> int:
@@ -90,6 +94,27 @@ def read_link(to, weight, n, factors, room, begin, count, own, e):
         factor = tl.load(factors + tl.where(e < 4, 0, 1))
         w = own * tl.load(n + j, mask=j >= 0, other=0) * factor
     return j, w
+
+
+@triton.jit
+def image_start(starts, i, IMAGES: tl.constexpr):
+    """The first row of the image of rows i, by halving."""
+    image = i * 0
+    for step in tl.static_range(30):
+        if (1 << (29 - step)) < IMAGES:
+            probe = image + (1 << (29 - step))
+            there = tl.load(starts + probe, mask=probe < IMAGES, other=2147483647)
+            image = tl.where(there <= i, probe, image)
+    return tl.load(starts + image)
+
+
+@triton.jit
+def mix(i, j, start):
+    """A hash of the edge between rows i and j, by which ties go, and on which both ends agree.
+
+    Rows count from the first of their image: what becomes of one does not depend on the others.
+    """
+    return ((i - start) ^ (j - start)) * -1640531535  # 0x9e3779b1
 
 
 @triton.jit

@@ -9,61 +9,38 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.links import Graph, read_link, read_rows
+from bilateral.ops.cuda.links import Graph, image_start, mix, read_link, read_rows
 from bilateral.ops.cuda.prefix import prefix_sums
 
 _BLOCK = 256
-_MIX: tl.constexpr = tl.constexpr(-1640531535)  # 0x9e3779b1
 
 
 def find_roots(graph: Graph) -> tuple[Tensor, Tensor]:
     """The first row of each row's aggregate, or -1; and how many roots there are up to each row."""
-    nearest, least = find_nearest(graph)
     pick, root, is_root = torch.empty((3, graph.room), dtype=torch.int32, device=graph.to.device)
+    around = graph.nearest, graph.least
     sizes = {**graph.sizes(), "IMAGES": graph.images}
     _find_picks[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
-        *graph.arguments, graph.total, graph.starts, nearest, least, pick, **sizes
+        *graph.arguments, graph.total, graph.starts, *around, pick, **sizes
     )
     _find_roots[(triton.cdiv(graph.room, _BLOCK),)](
-        nearest, pick, least, root, is_root, graph.total, graph.room, BLOCK=_BLOCK
+        *around, pick, root, is_root, graph.total, graph.room, BLOCK=_BLOCK
     )
     return root, prefix_sums(is_root)
 
 
-def find_nearest(graph: Graph) -> tuple[Tensor, Tensor]:
-    """Each row's nearest neighbour, or -1, and the least weight of a strong edge.
-
-    Writes the degrees of a grid.
-    """
-    nearest = torch.empty(graph.room, dtype=torch.int32, device=graph.to.device)
-    least = torch.empty(graph.room, dtype=torch.float32, device=graph.to.device)
-    degree = None if graph.n is None else graph.degree
-    sizes = {**graph.sizes(), "IMAGES": graph.images}
-    _find_nearest[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
-        *graph.arguments, graph.total, graph.starts, nearest, least, degree, **sizes
+def find_nearest(grid: Graph) -> None:
+    """Write a grid's degrees, nearest neighbours and least weights of strong edges."""
+    sizes = {**grid.sizes(), "IMAGES": grid.images}
+    _find_nearest[(triton.cdiv(grid.room, sizes["BLOCK"]),)](
+        *grid.arguments, grid.total, grid.starts, grid.nearest, grid.least, grid.degree, **sizes
     )
-    return nearest, least
-
-
-@triton.jit
-def _image_start(starts, i, IMAGES: tl.constexpr):
-    """The first row of the image of rows i, by halving."""
-    image = i * 0
-    for step in tl.static_range(30):
-        if (1 << (29 - step)) < IMAGES:
-            probe = image + (1 << (29 - step))
-            there = tl.load(starts + probe, mask=probe < IMAGES, other=2147483647)
-            image = tl.where(there <= i, probe, image)
-    return tl.load(starts + image)
 
 
 @triton.jit
 def _better(i, j, start, w, allowed, best, rank, choice):
-    """The heavier of two links; ties go by a hash of the edge that both ends agree on.
-
-    Rows count from the first of their image: what becomes of one does not depend on the others.
-    """
-    mixed = ((i - start) ^ (j - start)) * _MIX
+    """The heavier of two links."""
+    mixed = mix(i, j, start)
     better = allowed & (w > 0) & ((w > best) | ((w == best) & (mixed > rank)))
     return (
         tl.where(better, w, best),
@@ -91,24 +68,21 @@ def _find_nearest(
     IMAGES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Each row's nearest neighbour, the least weight of a strong edge, and a grid's degrees."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     begin, count, own = read_rows(n, first, last, i, mask, D)
-    start = _image_start(starts, i, IMAGES)
+    start = image_start(starts, i, IMAGES)
     best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
     choice = tl.full((BLOCK,), -1, tl.int32)
     sums = tl.zeros((BLOCK,), tl.float64)
     for at in range(0, tl.max(count, 0), STEP):
         for step in tl.static_range(STEP):
             j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
-            if degree is not None:
-                sums += w.to(tl.float64)
+            sums += w.to(tl.float64)
             best, rank, choice = _better(i, j, start, w.to(tl.float32), j >= 0, best, rank, choice)
     tl.store(nearest + i, choice, mask=i < room)
     tl.store(least + i, 0.5 * best, mask=i < room)
-    if degree is not None:
-        tl.store(degree + i, sums.to(degree.dtype.element_ty), mask=i < room)
+    tl.store(degree + i, sums.to(degree.dtype.element_ty), mask=i < room)
 
 
 @triton.jit
@@ -140,7 +114,7 @@ def _find_picks(
     free = (near >= 0) & (tl.load(nearest + near, mask=near >= 0, other=-1) != i)
     mine = tl.load(least + i, mask=mask, other=0)
     begin, count, own = read_rows(n, first, last, i, free, D)
-    start = _image_start(starts, i, IMAGES)
+    start = image_start(starts, i, IMAGES)
     best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
     choice = tl.full((BLOCK,), -1, tl.int32)
     for at in range(0, tl.max(count, 0), STEP):
@@ -171,7 +145,7 @@ def _mate(nearest, pick, i, on):
 
 
 @triton.jit
-def _find_roots(nearest, pick, least, root, is_root, total, room, BLOCK: tl.constexpr):
+def _find_roots(nearest, least, pick, root, is_root, total, room, BLOCK: tl.constexpr):
     """The first row of each aggregate.
 
     A row without a mate clings to the nearest one's pair; if that has none either, to the pair

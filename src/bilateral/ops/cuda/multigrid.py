@@ -11,15 +11,8 @@ from torch import Tensor
 
 from bilateral.ops.cuda.diagonals import Diagonals
 from bilateral.ops.cuda.hierarchy import Hierarchy
-from bilateral.ops.cuda.smoothing import (
-    Iterate,
-    Level,
-    relax,
-    restrict,
-    spread,
-    sweep,
-    unsolved,
-)
+from bilateral.ops.cuda.smoothing import Iterate, Level, relax, restrict, spread
+from bilateral.ops.cuda.sweeps import sweep, unsolved
 
 _LOWEST = 0.3
 """Of the eigenvalues of A / diag(A), which are below 2, that smoothing is for."""
@@ -160,7 +153,7 @@ class _Vectors:
 
     def __init__(self, hierarchy: Hierarchy, like: Tensor) -> None:
         def make(room: int) -> Tensor:
-            return torch.zeros((room, like.shape[1]), dtype=like.dtype, device=like.device)
+            return torch.empty((room, like.shape[1]), dtype=like.dtype, device=like.device)
 
         graphs = hierarchy.graphs[: hierarchy.alone]
         self.tail = hierarchy.tail.vectors(like)

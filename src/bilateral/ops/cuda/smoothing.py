@@ -75,19 +75,6 @@ def relax(level: Level, r: Tensor, x: Iterate, omega: float | None, out: Tensor)
     )
 
 
-def sweep(level: Level, r: Tensor, x: Iterate, colour: Tensor, of: int, out: Tensor) -> None:
-    """Solve the grid's rows of one colour for the others, and write them to `out`."""
-    _launch_sweep(level, r, x, colour, of, out, False)
-
-
-def unsolved(level: Level, r: Tensor, x: Iterate, colour: Tensor, of: int, out: Tensor) -> None:
-    """The residual of the grid's rows of one colour that were solved for 0 at the others; else 0.
-
-    The rows of the other colour are those that were solved last.
-    """
-    _launch_sweep(level, r, x, colour, of, out, True)
-
-
 def restrict(way: Transfer, coarse: Graph, values: Tensor, out: Tensor) -> None:
     """P^T values: sums over the members of each aggregate."""
     sizes = shape(values.shape[1])
@@ -119,31 +106,8 @@ def spread(level: Level, b: Tensor, above: Tensor, parent: Tensor, out: Tensor) 
     )
 
 
-def _launch_sweep(
-    level: Level, r: Tensor, x: Iterate, colour: Tensor, of: int, out: Tensor, left: bool
-) -> None:
-    graph, sizes = level.graph, level.graph.sizes(r.shape[1])
-    constants: dict[str, Any] = {"START": x.omega, "COLOUR": of, "LEFT": left}
-    _sweep[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
-        *graph.arguments,
-        graph.total,
-        r,
-        x.x,
-        level.inverse,
-        x.above,
-        x.parent,
-        colour,
-        level.factor,
-        out,
-        r.shape[1],
-        **constants,
-        KP=triton.next_power_of_2(r.shape[1]),
-        **sizes,
-    )
-
-
 @triton.jit
-def _places(i, mask, channels, KP: tl.constexpr):
+def places(i, mask, channels, KP: tl.constexpr):
     """Of all channels of rows i."""
     k = tl.arange(0, KP)
     both = mask[:, None] & (k[None, :] < channels)
@@ -151,9 +115,7 @@ def _places(i, mask, channels, KP: tl.constexpr):
 
 
 @triton.jit
-def _iterate(
-    r, x, inverse, above, parent, i, mask, channels, START: tl.constexpr, KP: tl.constexpr
-):
+def iterate(r, x, inverse, above, parent, i, mask, channels, START: tl.constexpr, KP: tl.constexpr):
     """An `Iterate` at rows i."""
     k = tl.arange(0, KP)[None, :]
     at, both = i.to(tl.int64)[:, None] * channels + k, mask[:, None] & (k < channels)
@@ -195,15 +157,15 @@ def residual(
     KP: tl.constexpr,
 ):
     """An `Iterate` at rows i, what r - A x is there, and the numbers of links."""
-    own = _iterate(r, x, inverse, above, parent, i, mask, channels, START, KP)
+    own = iterate(r, x, inverse, above, parent, i, mask, channels, START, KP)
     begin, count, own_n = read_rows(n, first, last, i, mask, D)
     flow = own * 0
     for at in range(0, tl.max(count, 0), STEP):
         for step in tl.static_range(STEP):
             j, w = read_link(to, weight, n, factors, room, begin, count, own_n, at + step)
-            other = _iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
+            other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
             flow += w[:, None] * (own - other)
-    at_r, both = _places(i, mask, channels, KP)
+    at_r, both = places(i, mask, channels, KP)
     left = tl.load(r + at_r, mask=both, other=0) - factor * flow
     left -= tl.load(c + i, mask=mask, other=0)[:, None] * own
     return own, left, count
@@ -227,7 +189,7 @@ def sum_members(values, bounds, members, i, mask, channels, KP: tl.constexpr, BL
         for step in tl.static_range(_MEMBERS):
             e = begin + at + step
             row = tl.load(members + e, mask=e < end, other=0)
-            from_, both = _places(row, e < end, channels, KP)
+            from_, both = places(row, e < end, channels, KP)
             total += tl.load(values + from_, mask=both, other=0)
     return total
 
@@ -284,60 +246,11 @@ def _relax(
         STEP,
         KP,
     )
-    at, both = _places(i, mask, channels, KP)
+    at, both = places(i, mask, channels, KP)
     if RESIDUAL:
         tl.store(out + at, left, mask=both)
     else:
         tl.store(out + at, damped(own, left, count, inverse, i, mask, OMEGA), mask=both)
-
-
-@triton.jit
-def _sweep(
-    to,
-    weight,
-    n,
-    factors,
-    first,
-    last,
-    room,
-    total,
-    r,
-    x,
-    inverse,
-    above,
-    parent,
-    colour,
-    factor,
-    out,
-    channels,
-    START: tl.constexpr,
-    COLOUR: tl.constexpr,
-    LEFT: tl.constexpr,
-    D: tl.constexpr,
-    STEP: tl.constexpr,
-    KP: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """From lambda sum_j w_ij x_j, the residual of rows that were solved without it, or x_i."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < tl.minimum(tl.load(total), room)
-    mask = inside & (tl.load(colour + i, mask=inside, other=0) == COLOUR)
-    begin, count, own_n = read_rows(n, first, last, i, mask, D)
-    pull = tl.zeros((BLOCK, KP), out.dtype.element_ty)
-    for at in range(0, tl.max(count, 0), STEP):
-        for step in tl.static_range(STEP):
-            j, w = read_link(to, weight, n, factors, room, begin, count, own_n, at + step)
-            other = _iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
-            pull += w[:, None] * other
-    pull = pull * tl.load(factor)
-    if LEFT:
-        at_out, both = _places(i, inside, channels, KP)
-        tl.store(out + at_out, pull, mask=both)
-    else:
-        at_out, both = _places(i, mask, channels, KP)
-        pull += tl.load(r + at_out, mask=both, other=0)
-        pull = pull * tl.load(inverse + i, mask=mask, other=0)[:, None]
-        tl.store(out + at_out, pull, mask=both)
 
 
 @triton.jit
@@ -347,7 +260,7 @@ def _restrict(
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     sums = sum_members(values, bounds, members, i, mask, channels, KP, BLOCK)
-    at, both = _places(i, mask, channels, KP)
+    at, both = places(i, mask, channels, KP)
     tl.store(out + at, sums, mask=both)
 
 
@@ -359,10 +272,10 @@ def _spread(
     mask = i < tl.minimum(tl.load(total), room)
     p = tl.load(parent + i, mask=mask, other=-1)
     alone = mask & (p < 0)
-    at, both = _places(i, alone, channels, KP)
+    at, both = places(i, alone, channels, KP)
     value = tl.load(b + at, mask=both, other=0)
     value = value * tl.load(inverse + i, mask=alone, other=0)[:, None]
-    from_, both = _places(p, p >= 0, channels, KP)
+    from_, both = places(p, p >= 0, channels, KP)
     value += tl.load(above + from_, mask=both, other=0)
-    at, both = _places(i, mask, channels, KP)
+    at, both = places(i, mask, channels, KP)
     tl.store(out + at, value, mask=both)

@@ -50,7 +50,7 @@ class Tail:
     def vectors(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Memory for r, x and residuals of all levels, of as many channels as there are in like."""
         sizes = (3, self.rows, like.shape[1])
-        r, x, left = torch.zeros(sizes, dtype=like.dtype, device=like.device)
+        r, x, left = torch.empty(sizes, dtype=like.dtype, device=like.device)
         return r, x, left
 
     def cycle(
