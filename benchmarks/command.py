@@ -14,7 +14,14 @@ Results = dict[str, Any]
 
 
 def options(
-    name: str, does: str, *, data: str, quick: str, repeats: int, opencv: str | None = None
+    name: str,
+    does: str,
+    *,
+    data: str,
+    quick: str,
+    repeats: int,
+    warm_ups: str = "one warm-up",
+    opencv: str | None = None,
 ) -> argparse.Namespace:
     """Parse the command line.
 
@@ -28,6 +35,8 @@ def options(
         What the options ``--data`` and ``--quick`` mean.
     repeats : int
         By default.
+    warm_ups : str
+        What comes before the repeats.
     opencv : str, optional
         What is needed of OpenCV, for an option ``--opencv-python``.
     """
@@ -41,7 +50,7 @@ def options(
         help=f"where to write {name}.json and {name}.md (%(default)s)",
     )
     parser.add_argument(
-        "--repeats", type=int, metavar="N", default=repeats, help="after one warm-up (%(default)s)"
+        "--repeats", type=int, metavar="N", default=repeats, help=f"after {warm_ups} (%(default)s)"
     )
     parser.add_argument("--quick", action="store_true", help=quick)
     if opencv is not None:

@@ -4,7 +4,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -58,4 +58,11 @@ def _busy() -> float:
 
 def versions() -> dict[str, str]:
     packages = ("bilateral", "numpy", "scipy", "scikit-image")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+    return {"python": platform.python_version()} | {name: _version(name) for name in packages}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # found on the path, but not installed
+        return "(version unknown)"

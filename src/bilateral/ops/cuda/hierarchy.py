@@ -57,6 +57,7 @@ class Hierarchy:
         find_nearest(grid)
         self.graphs: list[Graph] = [grid]
         self.transfers: list[Transfer] = []
+        self._exact = rooms is None
         if rooms is None:
             while self._add(None) and self.rooms[-1][1] > 1:
                 pass
@@ -69,7 +70,7 @@ class Hierarchy:
     @cached_property
     def tail(self) -> Tail:
         """The levels from `alone` on, of which there must be some."""
-        return Tail(self.graphs[self.alone :], self.transfers[self.alone :])
+        return Tail(self.graphs[self.alone :], self.transfers[self.alone :], not self._exact)
 
     @property
     def depth(self) -> int:
@@ -89,6 +90,8 @@ class Hierarchy:
     @property
     def overflow(self) -> Tensor:
         """Whether there was too little room anywhere, or too few levels."""
+        if self._exact:
+            return torch.zeros((), dtype=torch.bool, device=self.graphs[0].to.device)
         if not self.transfers:
             return (self.graphs[0].degree > 0).any()
         rows = torch.cat([graph.total for graph in self.graphs[1:]]).to(torch.int64)

@@ -20,17 +20,17 @@ _OMEGA = 0.9
 class Tail:
     """From `graphs[0]` up to the last one."""
 
-    def __init__(self, graphs: list[Graph], transfers: list[Transfer]) -> None:
+    def __init__(self, graphs: list[Graph], transfers: list[Transfer], recorded: bool) -> None:
         device = graphs[0].to.device
+        # Rooms that are only just enough are different each time: their tables are not kept.
+        table = constant if recorded else _table
         self._first = graphs[0]
         self.count = len(graphs)
         rooms = [graph.room for graph in graphs]
         entries = [graph.to.shape[0] for graph in graphs]
         self.rows = sum(rooms)
-        self.offsets = constant(
-            tuple(sum(rooms[:k]) for k in range(self.count)), torch.int32, device
-        )
-        self._entries = constant(
+        self.offsets = table(tuple(sum(rooms[:k]) for k in range(self.count)), torch.int32, device)
+        self._entries = table(
             tuple(sum(entries[:k]) for k in range(self.count)), torch.int32, device
         )
         self.starts = torch.stack([graph.starts for graph in graphs])
@@ -99,6 +99,10 @@ class Tail:
             BLOCK=_BLOCK,
         )
         return marks
+
+
+def _table(values: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 @triton.jit

@@ -1,0 +1,164 @@
+"""One solve on a device, taken apart."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
+from benchmarks.speed.cuda.events import timed
+from benchmarks.speed.cuda.floors import Sizes
+from benchmarks.timing import Timing
+from bilateral import color
+from bilateral.ops.cuda import diffusion, pcg, sums
+from bilateral.ops.cuda import grid as grids
+from bilateral.ops.cuda.colours import Colours, find_colours
+from bilateral.ops.cuda.neighbours import find_neighbours
+from bilateral.ops.cuda.order import Order, sort_vertices
+from bilateral.ops.cuda.preconditioner import Preconditioner
+from bilateral.ops.cuda.pyramid import Pyramid, build_pyramid
+from bilateral.ops.cuda.survey import count_bare, survey
+from bilateral.torch import device
+from bilateral.torch.config import config
+from bilateral.torch.device import Options
+
+SIGMA = 8.0
+_HIGHEST = 255.0
+
+
+class Solve:
+    """What each stage of a solve needs, made beforehand, and the stages.
+
+    As in `bilateral.torch.replay` there is room for more vertices than there are, and nothing
+    waits for the host.
+    """
+
+    def __init__(self, problem: Problem, where: torch.device) -> None:
+        pixels = torch.from_numpy(problem.reference).permute(2, 0, 1)[None]
+        self._reference = pixels.contiguous().to(where)
+        self._values = torch.from_numpy(problem.target).reshape(-1, 1).to(where)
+        self._weights = torch.from_numpy(problem.confidence).reshape(-1, 1).to(where)
+        self._smoothness = torch.tensor(SMOOTHNESS, dtype=torch.float64, device=where)
+        chosen = config(3, SIGMA, SIGMA, SIGMA, "paper", 0.0, STEPS, "pyramid", None)
+        self._options = Options(*chosen.arguments)
+        found = device.space(self._reference, self._options).grid.rooms
+        self._rooms = tuple(n + n // 4 + 256 for n in found)
+        self._space = device.space(self._reference, self._options, self._rooms)
+        self._grid = self._space.grid
+        matrix, offset = color.feature_map(3, _HIGHEST)
+        self._features = grids.features_of(
+            matrix.tolist(), offset.tolist(), [SIGMA] * 3, _HIGHEST, where
+        )
+        self._n = self.bistochastize()
+        self._seen, self._both, self._weight, self._b, _ = self.survey_and_splat()
+        self._start = self.start()
+        self._matrix, self._preconditioner = self.precondition()
+        self._x = self._start.clone()
+        self._run = self.begin()
+
+    @property
+    def sizes(self) -> Sizes:
+        """Of what is there, not of the room for it."""
+        grid, pyramid = self._grid, self._grid.pyramid
+        lower, upper = pyramid.totals.tolist()
+        codes = grid.order.codes
+        return Sizes(
+            pixels=grid.parent.shape[0],
+            channels=self._reference.shape[1],
+            tiles=grid.tiles.tiles,
+            vertices=int(grid.total),
+            rows=grid.neighbours.shape[0],
+            code=codes.shape[0] * codes.element_size(),
+            coarse=lower + upper,
+            above=pyramid.ancestors.shape[0] * lower,
+            balance_steps=diffusion._STEPS[torch.float32],
+            steps=STEPS,
+        )
+
+    def find_colours(self) -> Colours:
+        return find_colours(self._reference, self._grid.tiles, self._features, self._rooms[0])
+
+    def sort(self) -> Order:
+        return sort_vertices(self._grid.colours, self._grid.tiles, self._features, 1)
+
+    def assign(self) -> tuple[Tensor, Tensor]:
+        grid = self._grid
+        return grids._assign(grid.colours, grid.order, grid.tiles, grid.shape)
+
+    def find_neighbours(self) -> Tensor:
+        grid = self._grid
+        return find_neighbours(grid.colours, grid.order, grid.tiles, self._features)
+
+    def build_pyramid(self) -> Pyramid:
+        grid = self._grid
+        depth = 1 + grid.pyramid.ancestors.shape[0]
+        return build_pyramid(
+            grid.order, grid.colours, grid.first_vertex, depth, grid.programs, self._rooms[1:]
+        )
+
+    def bistochastize(self) -> Tensor:
+        return diffusion.bistochastize(self._grid, self._space.blur, torch.float32)
+
+    def survey_and_splat(self) -> tuple[Any, ...]:
+        seen = survey(self._values, self._weights, 1)
+        both = sums.splat(self._grid, self._values, self._weights)
+        weight, b = both[:, 0].contiguous(), both[:, 1:].contiguous()
+        bare = count_bare(self._grid, weight, self._smoothness, device.STIFF)
+        return seen, both, weight, b, bare
+
+    def start(self) -> Tensor:
+        pulled = sums.push_pull(self._grid, self._both)
+        return (pulled[:, 1:] / pulled[:, :1]).contiguous()
+
+    def precondition(self) -> tuple[diffusion.Matrix, Preconditioner]:
+        matrix = diffusion.Matrix(
+            self._grid, self._n, self._space.blur, self._weight, self._smoothness
+        )
+        return matrix, Preconditioner(matrix, self._options.kind)
+
+    def begin(self) -> pcg.Iteration:
+        # A tolerance below 0: always as many steps.
+        problem = self._matrix, self._preconditioner, self._b, self._x, self._seen.scale
+        return pcg.Iteration(*problem, None, STEPS, -1.0)
+
+    def begin_again(self) -> pcg.Iteration:
+        """For steps to be those of a solve each time."""
+        self._x.copy_(self._start)
+        self._run = self.begin()
+        return self._run
+
+    def step(self) -> None:
+        for _ in range(STEPS):
+            self._run.step()
+
+    def slice(self) -> Tensor:
+        return sums.slice_(self._grid, self._x)
+
+
+STAGES: dict[str, Callable[[Solve], Any]] = {
+    "colours of tiles": Solve.find_colours,
+    "order": Solve.sort,
+    "assignment of pixels": Solve.assign,
+    "neighbours": Solve.find_neighbours,
+    "pyramid": Solve.build_pyramid,
+    "bistochastization": Solve.bistochastize,
+    "survey and splat": Solve.survey_and_splat,
+    "start": Solve.start,
+    "preconditioner": Solve.precondition,
+    "first residual": Solve.begin,
+    "steps": Solve.step,
+    "slice": Solve.slice,
+}
+"""In their order, which is that of `floors.FLOORS`."""
+
+
+def stages(problem: Problem, replays: int) -> tuple[dict[str, Timing], Sizes]:
+    """Time each stage on the current device, as a recording of its own."""
+    solve = Solve(problem, torch.device("cuda", torch.cuda.current_device()))
+
+    def time(run: Callable[[Solve], Any]) -> Timing:
+        before = solve.begin_again if run is Solve.step else None
+        return timed(lambda: run(solve), replays, before)
+
+    return {name: time(run) for name, run in STAGES.items()}, solve.sizes
