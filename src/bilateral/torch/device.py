@@ -15,7 +15,6 @@ from bilateral import color
 from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import Grid, build_grid
 from bilateral.ops.cuda.hierarchy import Hierarchy
-from bilateral.ops.cuda.hierarchy import Rooms as HierarchyRooms
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_bare, survey
@@ -40,15 +39,22 @@ class Options(NamedTuple):
     exact: bool
 
 
+class HierarchyRooms(NamedTuple):
+    """Of multigrid's hierarchy: for rows and links of each level, and where its tail begins."""
+
+    levels: list[tuple[int, int]] | None = None
+    alone: int | None = None
+
+
 class Space:
     """Grids of references, and for both precisions their bistochastization and hierarchy."""
 
     def __init__(
-        self, grid: Grid, blur: tuple[float, float, float], rooms: HierarchyRooms | None = None
+        self, grid: Grid, blur: tuple[float, float, float], recorded: HierarchyRooms | None
     ) -> None:
         self.grid = grid
         self.blur = blur
-        self._rooms = rooms
+        self._recorded = recorded or HierarchyRooms()
         self._n: dict[torch.dtype, Tensor] = {}
         self._hierarchies: dict[torch.dtype, Hierarchy] = {}
 
@@ -63,7 +69,7 @@ class Space:
         if dtype not in self._hierarchies:
             grid, n = self.grid, self.balanced(dtype)
             self._hierarchies[dtype] = Hierarchy(
-                grid.neighbours, n, self.blur, grid.first_vertex, self._rooms
+                grid.neighbours, n, self.blur, grid.first_vertex, *self._recorded
             )
         return self._hierarchies[dtype]
 
@@ -72,7 +78,7 @@ def space(
     reference: Tensor,
     options: Options,
     rooms: Sequence[int] | None = None,
-    hierarchy_rooms: HierarchyRooms | None = None,
+    hierarchy: HierarchyRooms | None = None,
 ) -> Space:
     """The grids of (B, C, H, W) references, which are checked unless there are `rooms`."""
     highest = options.reference_max
@@ -98,7 +104,7 @@ def space(
         raise ValueError("reference: expected finite values, got NaN or infinity.")
     unit = max(options.blur)
     centre, near, range_ = (weight / unit for weight in options.blur)
-    return Space(grid, (centre, near, range_), hierarchy_rooms)
+    return Space(grid, (centre, near, range_), hierarchy)
 
 
 def _finite(values: Tensor) -> bool:

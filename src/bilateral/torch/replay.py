@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from bilateral.ops.cuda import pcg, sums
+from bilateral.ops.cuda.constants import holding
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.survey import survey
 from bilateral.torch import device
-from bilateral.torch.device import Options
+from bilateral.torch.device import HierarchyRooms, Options
 
 _ALL = 32
 _CHUNK = {"multigrid": 4, "pyramid": 12, "jacobi": 12}
@@ -69,6 +70,7 @@ class Recorder:
         self._options = options
         self._kind = "pyramid" if options.preconditioner == "multigrid" else options.preconditioner
         self._recordings: dict[str, Recording] = {}
+        self._no_memory = False
 
     def solve(
         self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
@@ -76,17 +78,33 @@ class Recorder:
         """By the preconditioner that served last, or by the other."""
         inputs = reference, values, weights
         for _ in range(2):
+            if self._no_memory:
+                return None
             recording = self._recordings.get(self._kind)
             if recording is None or recording.outgrown:
                 least = None if recording is None else recording.rooms
-                recording = self._recordings.pop(self._kind, None)  # its memory is free, then
-                recording = Recording(*inputs, self._options, self._kind, least)
-                self._recordings[self._kind] = recording
-            found = recording.solve(*inputs, smoothness)
+                self._recordings.pop(self._kind, None)
+                del recording  # its memory is free, then
+                recording = self._record(*inputs, least)
+            found = None if recording is None else recording.solve(*inputs, smoothness)
             if not isinstance(found, str):
                 return found
             self._kind = found
         return None
+
+    def _record(
+        self, reference: Tensor, values: Tensor, weights: Tensor | None, least: "Rooms | None"
+    ) -> "Recording | None":
+        try:
+            made = Recording(reference, values, weights, self._options, self._kind, least)
+        except torch.cuda.OutOfMemoryError:  # a plain solve takes less
+            self._no_memory = True
+            for recorder in _seen.values():
+                recorder._recordings.clear()
+            torch.cuda.empty_cache()
+            return None
+        self._recordings[self._kind] = made
+        return made
 
 
 class Rooms:
@@ -95,18 +113,22 @@ class Rooms:
     def __init__(self, reference: Tensor, options: Options, kind: str) -> None:
         where = device.space(reference, options)
         self.grid = [_more(n) for n in where.grid.rooms]
-        self.hierarchy: list[tuple[int, int]] | None = None
+        self.hierarchy: HierarchyRooms | None = None
         if kind == "multigrid":
-            found = where.hierarchy(torch.float32).rooms
-            sizes = [(_more(rows), _more(links)) for rows, links in found]
-            self.hierarchy = sizes + [(_LEAST_ROOM, _LEAST_ROOM)] * _MORE_LEVELS
+            found = where.hierarchy(torch.float32)
+            sizes = [(_more(rows), _more(links)) for rows, links in found.rooms]
+            sizes += [(_LEAST_ROOM, _LEAST_ROOM)] * _MORE_LEVELS
+            self.hierarchy = HierarchyRooms(sizes, found.alone)
 
     def grow(self, other: "Rooms") -> None:
         """To what either has."""
         self.grid = _larger(self.grid, other.grid)
         if self.hierarchy is not None and other.hierarchy is not None:
-            pairs = zip_longest(self.hierarchy, other.hierarchy, fillvalue=(0, 0))
-            self.hierarchy = [(max(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
+            pairs = zip_longest(
+                self.hierarchy.levels or (), other.hierarchy.levels or (), fillvalue=(0, 0)
+            )
+            larger = [(max(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
+            self.hierarchy = self.hierarchy._replace(levels=larger)
 
 
 def _more(count: int) -> int:
@@ -148,11 +170,12 @@ class Recording:
             self._begin()
         torch.cuda.current_stream().wait_stream(stream)
         self._first, self._next = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._first):
-            self._begin()
-        if self._steps < most:
-            with torch.cuda.graph(self._next, pool=self._first.pool()):
-                self._go_on()
+        with holding() as self._tables:
+            with torch.cuda.graph(self._first):
+                self._begin()
+            if self._steps < most:
+                with torch.cuda.graph(self._next, pool=self._first.pool()):
+                    self._go_on()
 
     def _begin(self) -> None:
         """Everything up to the first steps."""

@@ -96,7 +96,7 @@ def find_colours(pixels: Tensor, tiles: Layout, features: Features, room: int | 
         MIDDLE=features.middle,
         BLOCK=block,
         MODE="pixels" if not few else "ranks" if tiles.most <= block else "keys",
-        num_warps=2,
+        num_warps=1,
     )
     if not few:
         return _sorted_colours(keys, local, tiles, images, strange, room)

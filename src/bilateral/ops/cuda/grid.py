@@ -198,7 +198,7 @@ def _assign(
         height,
         width,
         BLOCK=max(16, triton.next_power_of_2(tiles.most)),
-        num_warps=2 if tiles.most <= 64 else 4,
+        num_warps=1 if tiles.most <= 64 else 4,
     )
     return parent, mass
 

@@ -8,6 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bilateral.ops.cuda.constants import hold
+
 _EDGE_GUARD = 1e-9  # as in core/reference.hpp
 _MOST_CELLS = 2.0**20
 """Along an axis; more have no use, since pixels are fewer."""
@@ -39,9 +41,13 @@ class Layout:
         return self.rows * self.columns
 
 
-@lru_cache(maxsize=32)
 def layout(height: int, width: int, sigma: float, device: torch.device) -> Layout:
     """The layout for images of a size with cells of `sigma` pixels."""
+    return hold(_layout(height, width, sigma, device))
+
+
+@lru_cache(maxsize=32)
+def _layout(height: int, width: int, sigma: float, device: torch.device) -> Layout:
     left, column_cell = _tiles(width, sigma)
     top, row_cell = _tiles(height, sigma)
 

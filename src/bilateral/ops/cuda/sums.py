@@ -45,7 +45,7 @@ def splat(grid: Grid, pixels: Tensor, weights: Tensor | None = None) -> Tensor:
         channels,
         columns,
         BLOCK=max(16, triton.next_power_of_2(tiles.most)),
-        num_warps=2 if tiles.most <= 64 else 4,
+        num_warps=1 if tiles.most <= 64 else 4,
     )
     return out
 
