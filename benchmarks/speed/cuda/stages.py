@@ -18,7 +18,7 @@ from bilateral.ops.cuda.neighbours import find_neighbours
 from bilateral.ops.cuda.order import Order, sort_vertices
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.pyramid import Pyramid, build_pyramid
-from bilateral.ops.cuda.survey import count_bare, survey
+from bilateral.ops.cuda.survey import survey
 from bilateral.torch import device
 from bilateral.torch.config import config
 from bilateral.torch.device import Options
@@ -104,7 +104,7 @@ class Solve:
         seen = survey(self._values, self._weights, 1)
         both = sums.splat(self._grid, self._values, self._weights)
         weight, b = both[:, 0].contiguous(), both[:, 1:].contiguous()
-        bare = count_bare(self._grid, weight, self._smoothness, device.STIFF)
+        bare = device.count_poor(self._grid, weight, self._smoothness)
         return seen, both, weight, b, bare
 
     def start(self) -> Tensor:
@@ -115,7 +115,7 @@ class Solve:
         matrix = diffusion.Matrix(
             self._grid, self._n, self._space.blur, self._weight, self._smoothness
         )
-        return matrix, Preconditioner(matrix, self._options.kind)
+        return matrix, Preconditioner(matrix, "pyramid")
 
     def begin(self) -> pcg.Iteration:
         # A tolerance below 0: always as many steps.
