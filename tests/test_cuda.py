@@ -23,7 +23,7 @@ from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import survey
-from bilateral.torch import device, device_operators, operators
+from bilateral.torch import device, device_operators, operators, replay
 
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (2.0, 1.0, 0.125)
@@ -270,6 +270,55 @@ def fail(outcome, options):
     assert outcome.converged, (outcome, options)
 
 
+@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_recording_is_the_same_solve(monkeypatch, sparse):
+    """Without a device: what would be recorded is run, and a replay leaves it as it is."""
+
+    class Nothing:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def __getattr__(self, _):
+            return lambda *_, **__: None
+
+    for name in ("CUDAGraph", "Event", "Stream", "current_stream", "graph", "stream"):
+        monkeypatch.setattr(torch.cuda, name, Nothing)
+    rng = np.random.default_rng(14)
+    reference = torch.from_numpy(pictures(15, 1, 6, 9, 1).transpose(0, 3, 1, 2).copy())
+    values = torch.from_numpy(rng.normal(size=(54, 1)))
+    c = rng.uniform(0.5, 1, (54, 1)) * ((rng.random((54, 1)) < 0.2) | (not sparse))
+    weights = torch.from_numpy(c)
+    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-6, 40, "multigrid", False)
+    where = device.space(reference, options)
+    expected, problem, outcome = device.solve(where, values, weights, 1.0, options)
+    assert problem.kind == ("multigrid" if sparse else "pyramid")
+    recorder = replay.Recorder(options)
+    inputs = reference, values, weights
+    found = recorder.solve(*inputs, 1.0)
+    assert list(recorder._recordings) == (["pyramid", "multigrid"] if sparse else ["pyramid"])
+    x, again = found
+    assert again.converged
+    assert outcome.converged
+    assert_array_equal(x, expected)
+    kept = recorder._recordings[problem.kind]
+    y = kept._y
+    kept._go_on()
+    assert kept._y is y  # which a replay reads, whatever was recorded last
+    values[3] = np.nan
+    assert recorder.solve(*inputs, 1.0) is not None  # the recording did not see that
+    assert kept._judge([*kept.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert kept._judge([*kept.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
+    assert kept._judge([9**9, *kept.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert kept.outgrown
+
+
 def test_errors_name_the_argument():
     reference = torch.zeros(2, 3, 4, 4, device=DEVICE)
     target = torch.zeros(2, 1, 4, 4, device=DEVICE)
@@ -305,6 +354,22 @@ class TestOnAGpu:
             assert y.is_cuda
             assert (x - y.cpu()).norm() < 1e-4 * x.norm()
             assert torch.equal(y, bilateral.torch.solve(*on, tolerance=1e-6))
+
+    def test_recordings_are_the_plain_solve(self):
+        import bilateral.torch
+
+        torch.manual_seed(1)
+        reference = (torch.rand(1, 3, 140, 190, device="cuda") * 255).to(torch.uint8) // 16 * 16
+        target, c = torch.rand(2, 1, 1, 140, 190, device="cuda")
+        few, holes = (c > 0.97).float(), torch.ones_like(c)
+        holes[..., 30:90, 40:120] = 0
+        plain = []
+        for weights in (c, few, holes):
+            replay._seen.clear()
+            plain.append(bilateral.torch.solve(reference, target, weights))
+        for _ in range(3):  # all by the same recorder
+            for weights, expected in zip((c, few, holes), plain, strict=True):
+                assert torch.equal(bilateral.torch.solve(reference, target, weights), expected)
 
     def test_gradcheck(self):
         import bilateral.torch

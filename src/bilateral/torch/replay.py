@@ -197,6 +197,8 @@ class Recording:
             overflow = where.hierarchy(weight.dtype).overflow.to(torch.int32)
             self._trouble = torch.cat([overflow.view(1), problem.preconditioner.faint])
         self._x = problem.start(self._b)
+        # Where both graphs leave the solution.
+        self._y = torch.empty_like(self._x) if gaps else self._x
         self._run = pcg.Iteration(
             problem.matrix,
             problem.preconditioner,
@@ -213,7 +215,8 @@ class Recording:
         """Some more steps, and a report."""
         for _ in range(self._steps):
             self._run.step()
-        self._y = self._problem.fill(self._b, self._x)
+        if self._y is not self._x:
+            self._y.copy_(self._problem.fill(self._b, self._x))
         grid, seen = self._grid, self._seen
         counts = grid.total, grid.pyramid.totals, grid.colours.strange, self._poor, self._trouble
         converged = (self._run.done == 1).all()

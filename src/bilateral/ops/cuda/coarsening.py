@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import (
     Graph,
     high,
@@ -125,7 +126,7 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     return graph, Transfer(parent, bounds, members)
 
 
-@triton.jit
+@kernel
 def _number(
     to,
     weight,
@@ -177,7 +178,7 @@ def _number(
             tl.store(coarse_starts + b, coarse, mask=b < bounds_of_images)
 
 
-@triton.jit
+@kernel
 def _list_members(parent, arrival, bounds, listed, total, room, BLOCK: tl.constexpr):
     """In any order."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -188,7 +189,7 @@ def _list_members(parent, arrival, bounds, listed, total, room, BLOCK: tl.conste
     tl.store(listed + at + tl.load(arrival + i, mask=on, other=0), i, mask=on)
 
 
-@triton.jit
+@kernel
 def _list_links(
     to,
     weight,
@@ -239,7 +240,7 @@ def _list_links(
             link += leaves.to(tl.int32)
 
 
-@triton.jit
+@kernel
 def _merge_links(
     bounds,
     to,

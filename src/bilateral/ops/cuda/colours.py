@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
 
 _MOST_PIXELS = 256
@@ -215,7 +216,7 @@ def _key(
     return key, strange
 
 
-@triton.jit
+@kernel
 def _find_keys(
     pixels,
     affine,
@@ -283,7 +284,7 @@ def _rank_block(keys, local, counts, key, lane, inside, most: tl.constexpr):
     tl.store(local + lane, rank.to(tl.int16), mask=inside)
 
 
-@triton.jit
+@kernel
 def _find_leaders(
     keys, leads, counts, top, left, rows, columns, tiles, height, width, BLOCK: tl.constexpr
 ):
@@ -308,7 +309,7 @@ def _find_leaders(
         tl.store(counts + tile, total)
 
 
-@triton.jit
+@kernel
 def _rank(
     keys,
     leads,
@@ -342,7 +343,7 @@ def _rank(
             tl.store(local + begin + p, rank.to(tl.int16), mask=p < size)
 
 
-@triton.jit
+@kernel
 def _gather_keys(
     keys,
     first,

@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.grid import Grid
+from bilateral.ops.cuda.kernel import kernel
 
 _BLOCK = 256
 
@@ -32,7 +33,7 @@ def _components(neighbours: Tensor) -> Tensor:
             return label
 
 
-@triton.jit
+@kernel
 def _hook(before, neighbours, label, count, D: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
@@ -46,7 +47,7 @@ def _hook(before, neighbours, label, count, D: tl.constexpr, BLOCK: tl.constexpr
     tl.atomic_min(label + i, least, mask=mask & (least < own))
 
 
-@triton.jit
+@kernel
 def _mark(label, weight, seen, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count

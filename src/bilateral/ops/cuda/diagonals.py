@@ -9,6 +9,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.hierarchy import Hierarchy
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import low
 
 _BLOCK = 256
@@ -133,7 +134,7 @@ def _invert(c, within, degree, factor, least, inverse, faint, i, mask, write):
     tl.store(inverse + i, tl.where(good, 1 / tl.where(good, d, 1), 0), mask=write)
 
 
-@triton.jit
+@kernel
 def _find_diagonals(
     c_below,
     within_below,
@@ -166,7 +167,7 @@ def _find_diagonals(
         )
 
 
-@triton.jit
+@kernel
 def _find_all_diagonals(
     c,
     within,
@@ -213,7 +214,7 @@ def _find_all_diagonals(
         tl.debug_barrier()
 
 
-@triton.jit
+@kernel
 def _mark(c, parent, above, marks, total, room, BLOCK: tl.constexpr):
     """Rows below marked ones, and those without a parent that have weights."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

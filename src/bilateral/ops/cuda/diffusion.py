@@ -7,6 +7,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.grid import Grid
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.sums import part_of_image
 
 Blur = tuple[float, float, float]
@@ -149,7 +150,7 @@ class Matrix:
         return parts[..., :channels].sum(1)
 
 
-@triton.jit
+@kernel
 def _balance(
     n,
     m,
@@ -178,7 +179,7 @@ def _balance(
     tl.store(new + i, (own * tl.exp(step)).to(own.dtype), mask=mask)
 
 
-@triton.jit
+@kernel
 def _degrees(
     n,
     weight,
@@ -210,7 +211,7 @@ def sum_parts(parts, kind, image, images, programs, k, KP: tl.constexpr, PP: tl.
     return tl.sum(tl.load(parts + at, mask=(p < programs)[:, None], other=0), 0)
 
 
-@triton.jit
+@kernel
 def _multiply(
     d,
     z,
@@ -282,7 +283,7 @@ def ratio(a, b):
     return tl.where(some, a / tl.where(some, b, 1.0), 0.0)
 
 
-@triton.jit
+@kernel
 def _dot(a, b, first_vertex, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)

@@ -17,6 +17,7 @@ from bilateral.ops.cuda.colours import (
     tile_programs,
 )
 from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout, layout
 from bilateral.ops.cuda.neighbours import find_neighbours
 from bilateral.ops.cuda.order import Order, sort_vertices
@@ -203,7 +204,7 @@ def _assign(
     return parent, mass
 
 
-@triton.jit
+@kernel
 def _follow(
     local,
     first,

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import Graph, image_start, mix, read_link, read_rows
 from bilateral.ops.cuda.prefix import prefix_sums
 
@@ -49,7 +50,7 @@ def _better(i, j, start, w, allowed, best, rank, choice):
     )
 
 
-@triton.jit
+@kernel
 def _find_nearest(
     to,
     weight,
@@ -85,7 +86,7 @@ def _find_nearest(
     tl.store(degree + i, sums.to(degree.dtype.element_ty), mask=i < room)
 
 
-@triton.jit
+@kernel
 def _find_picks(
     to,
     weight,
@@ -144,7 +145,7 @@ def _mate(nearest, pick, i, on):
     return tl.where(early >= 0, early, late)
 
 
-@triton.jit
+@kernel
 def _find_roots(nearest, least, pick, root, is_root, total, room, BLOCK: tl.constexpr):
     """The first row of each aggregate.
 

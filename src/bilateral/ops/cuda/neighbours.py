@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.colours import Colours, Features
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
 from bilateral.ops.cuda.order import Order
 
@@ -36,7 +37,7 @@ def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Fea
     return out
 
 
-@triton.jit
+@kernel
 def _find(
     keys,
     first,

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.colours import Colours, Features
 from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
 
 _WORD = 62
@@ -104,7 +105,7 @@ def _bits(
     return tuple(table or [(0, 0)]), tuple(below)
 
 
-@triton.jit
+@kernel
 def _find_codes(
     keys,
     tiles,
@@ -142,7 +143,7 @@ def _find_codes(
     tl.store(codes + i, code.to(codes.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@kernel
 def _invert(colour, rank, room, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.diffusion import Matrix, ratio, sum_parts
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.sums import Prefix, above, part_of_image, range_sums
@@ -225,7 +226,7 @@ def until_zero(errors: list[float]) -> list[float]:
     return errors
 
 
-@triton.jit
+@kernel
 def _descend(
     x,
     r,
@@ -283,7 +284,7 @@ def _descend(
         tl.store(part_sums + (image * programs + program) * KP + k, before, mask=going)
 
 
-@triton.jit
+@kernel
 def _lift(
     begin,
     end,
@@ -434,7 +435,7 @@ def _judge(
         tl.store(done + image, ended)
 
 
-@triton.jit
+@kernel
 def _precondition(
     r,
     inverse,

@@ -1,9 +1,10 @@
 """Cumulative sums of integers."""
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
+
+from bilateral.ops.cuda.kernel import kernel
 
 _FEW = 16384
 
@@ -17,7 +18,7 @@ def prefix_sums(values: Tensor) -> Tensor:
     return out
 
 
-@triton.jit
+@kernel
 def _add_up(values, out, count, BLOCK: tl.constexpr):
     before = tl.zeros((), values.dtype.element_ty)
     for at in range(0, count, BLOCK):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.colours import Colours
 from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.order import Order
 
 _BLOCK = 256
@@ -155,7 +156,7 @@ def _differ(codes, a, b, mask, room, shift, WORDS: tl.constexpr):
     return (low_a != low_b) | (high_a != high_b)
 
 
-@triton.jit
+@kernel
 def _find_real(
     codes, first_vertex, below, real, room, images, WORDS: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -170,7 +171,7 @@ def _find_real(
     tl.store(real + level * images + i, several.to(tl.int32), mask=mask)
 
 
-@triton.jit
+@kernel
 def _mark_first(codes, below, total, new, room, WORDS: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
@@ -180,7 +181,7 @@ def _mark_first(codes, below, total, new, room, WORDS: tl.constexpr, BLOCK: tl.c
     tl.store(new + i, (there & (differ | (i == 0))).to(tl.int32), mask=mask)
 
 
-@triton.jit
+@kernel
 def _gather_first(new, number, total, parent, first, room, lower, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
@@ -192,7 +193,7 @@ def _gather_first(new, number, total, parent, first, room, lower, BLOCK: tl.cons
     tl.store(first + tl.minimum(own + 1, lower), there, mask=i == there - 1)
 
 
-@triton.jit
+@kernel
 def _mark_upper(
     codes,
     below,
@@ -217,7 +218,7 @@ def _mark_upper(
     tl.store(to, mark.to(tl.int32), mask=j < lower)
 
 
-@triton.jit
+@kernel
 def _gather_upper(
     marks,
     numbers,
@@ -277,7 +278,7 @@ def _part(v, on, first_vertex, colour, tile, tiles, programs):
     return image * programs + (v - first) // tl.maximum(size, 1)
 
 
-@triton.jit
+@kernel
 def _find_parts(
     begin,
     end,

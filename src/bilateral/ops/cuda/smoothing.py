@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.coarsening import Transfer
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import Graph, low, read_link, read_rows
 
 _MEMBERS: tl.constexpr = tl.constexpr(4)
@@ -194,7 +195,7 @@ def sum_members(values, bounds, members, i, mask, channels, KP: tl.constexpr, BL
     return total
 
 
-@triton.jit
+@kernel
 def _relax(
     to,
     weight,
@@ -253,7 +254,7 @@ def _relax(
         tl.store(out + at, damped(own, left, count, inverse, i, mask, OMEGA), mask=both)
 
 
-@triton.jit
+@kernel
 def _restrict(
     values, bounds, members, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -264,7 +265,7 @@ def _restrict(
     tl.store(out + at, sums, mask=both)
 
 
-@triton.jit
+@kernel
 def _spread(
     b, inverse, above, parent, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.colours import tile_bounds, tile_programs
 from bilateral.ops.cuda.grid import Grid
+from bilateral.ops.cuda.kernel import kernel
 
 _BLOCK = 256
 
@@ -160,7 +161,7 @@ def _running(values: Tensor) -> Tensor:
     return out
 
 
-@triton.jit
+@kernel
 def _run(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     base = tl.program_id(0).to(tl.int64) * count * channels
     k = tl.arange(0, KP)
@@ -174,7 +175,7 @@ def _run(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
         before += tl.sum(own, 0)
 
 
-@triton.jit
+@kernel
 def _splat(
     pixels,
     weights,
@@ -229,7 +230,7 @@ def part_of_image(first_vertex, image, program, programs):
     return low, tl.minimum(low + size, end)
 
 
-@triton.jit
+@kernel
 def _sum_parts_of_images(
     values, first_vertex, sums, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -289,7 +290,7 @@ def range_sums(
     return total
 
 
-@triton.jit
+@kernel
 def _sum_ranges(
     begin,
     end,
@@ -332,7 +333,7 @@ def above(values, parent, ancestors, i, mask, lower, channels, LEVELS: tl.conste
     return total
 
 
-@triton.jit
+@kernel
 def _add_above(
     values,
     means,

@@ -8,6 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.grid import Grid
+from bilateral.ops.cuda.kernel import kernel
 
 _PROGRAMS = 512
 _BLOCK = 1024
@@ -54,7 +55,7 @@ def count_bare(grid: Grid, weight: Tensor, smoothness: Tensor, stiff: float) -> 
     return out
 
 
-@triton.jit
+@kernel
 def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
@@ -92,7 +93,7 @@ def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
     tl.store(to + (2 * channels + 2) * programs, unknown.to(tl.float64))
 
 
-@triton.jit
+@kernel
 def _conclude(parts, out, programs, channels, PP: tl.constexpr):
     image = tl.program_id(0)
     p = tl.arange(0, PP)
@@ -111,7 +112,7 @@ def _conclude(parts, out, programs, channels, PP: tl.constexpr):
         tl.store(to + channels + k, tl.sum(part, 0))
 
 
-@triton.jit
+@kernel
 def _count_bare(mass, weight, total, numbers, out, room, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)

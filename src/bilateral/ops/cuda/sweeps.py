@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import read_link, read_rows
 from bilateral.ops.cuda.smoothing import Iterate, Level, iterate, places
 
@@ -46,7 +47,7 @@ def _launch_sweep(
     )
 
 
-@triton.jit
+@kernel
 def _sweep(
     to,
     weight,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.coarsening import Transfer
 from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import Graph
 from bilateral.ops.cuda.smoothing import damped, residual, shape, sum_members
 
@@ -105,7 +106,7 @@ def _table(values: tuple[int, ...], dtype: torch.dtype, device: torch.device) ->
     return torch.tensor(values, dtype=dtype, device=device)
 
 
-@triton.jit
+@kernel
 def _cycle(
     r,
     x,
@@ -217,7 +218,7 @@ def _cycle(
         tl.debug_barrier()
 
 
-@triton.jit
+@kernel
 def _mark_all(c, parent, offsets, marks, total, room, count, BLOCK: tl.constexpr):
     """Whether the last row above each one has weights."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
