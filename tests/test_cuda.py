@@ -22,7 +22,7 @@ from bilateral.ops import cpu
 from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
-from bilateral.ops.cuda.survey import survey
+from bilateral.ops.cuda.survey import count_poor, survey
 from bilateral.torch import device, device_operators, operators, replay
 
 DEVICE = "cuda" if COMPILED else "cpu"
@@ -175,6 +175,17 @@ def test_a_survey_knows_ranges_and_what_is_wrong(weighed):
     if weights is not None:
         weights[2], weights[50], weights[51] = -1, np.nan, np.inf
         assert survey(flat, weights, 2).invalid.tolist() == [1, 2]
+
+
+def test_pixels_far_from_data_are_counted():
+    both, rng = Both(pictures(16, 1, 9, 10, 1), 2.0), np.random.default_rng(17)
+    grid, count = both.grid, both.grid.room
+    weight = torch.from_numpy(rng.choice([0, 0, 0.01, 5.0], count)).to(DEVICE)
+    mass, w, near = (v.cpu().numpy() for v in (grid.mass, weight, grid.neighbours))
+    poor = 2.0 / 4 * mass > w
+    far = [poor[i] and all(poor[j] for j in near[:, i] if j >= 0) for i in range(count)]
+    two = torch.tensor(2.0, dtype=torch.float64, device=DEVICE)
+    assert count_poor(grid, weight, two, 4.0).tolist() == [(w == 0).sum(), mass[far].sum()]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -42,15 +42,23 @@ def survey(values: Tensor, weights: Tensor | None, images: int) -> Survey:
     return Survey(out[:, :channels], *(out[:, channels + k] for k in range(3)))
 
 
-def count_bare(grid: Grid, weight: Tensor, smoothness: Tensor, stiff: float) -> Tensor:
-    """How many vertices have no weight, and how many pixels are in those that have too little.
+def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> Tensor:
+    """How many vertices have no weight, and how many pixels are far from any: (2,) int32.
 
-    (2,) int32. Too little: if smoothness times pixels is more than `stiff` times the weight.
+    That is in vertices that have too little weight, as all their neighbours: for which smoothness
+    times pixels is more than `easy` times the weight.
     """
     out = torch.zeros(2, dtype=torch.int32, device=weight.device)
-    numbers = smoothness / stiff
-    _count_bare[(triton.cdiv(grid.room, _BLOCK),)](
-        grid.mass, weight, grid.total, numbers, out, grid.room, BLOCK=_BLOCK
+    _count_poor[(triton.cdiv(grid.room, 256),)](
+        grid.mass,
+        weight,
+        grid.neighbours,
+        grid.total,
+        smoothness / easy,
+        out,
+        grid.room,
+        D=grid.neighbours.shape[0],
+        BLOCK=256,
     )
     return out
 
@@ -113,12 +121,19 @@ def _conclude(parts, out, programs, channels, PP: tl.constexpr):
 
 
 @kernel
-def _count_bare(mass, weight, total, numbers, out, room, BLOCK: tl.constexpr):
+def _count_poor(
+    mass, weight, neighbours, total, numbers, out, room, D: tl.constexpr, BLOCK: tl.constexpr
+):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
+    least = tl.load(numbers)  # of a pixel's weight
     own = tl.load(weight + i, mask=mask, other=1)
     pixels = tl.load(mass + i, mask=mask, other=0)
-    bare = (mask & (own <= 0)).to(tl.int32)
-    little = mask & (tl.load(numbers) * pixels > own)
-    tl.atomic_add(out, tl.sum(bare, 0))
-    tl.atomic_add(out + 1, tl.sum(tl.where(little, pixels, 0), 0))
+    far = mask & (least * pixels > own)
+    for k in tl.static_range(D):
+        j = tl.load(neighbours + k * room.to(tl.int64) + i, mask=mask, other=-1)
+        other = tl.load(weight + j, mask=j >= 0, other=0)
+        rich = least * tl.load(mass + j, mask=j >= 0, other=0) <= other
+        far = far & ((j < 0) | (rich == 0))
+    tl.atomic_add(out, tl.sum((mask & (own <= 0)).to(tl.int32), 0))
+    tl.atomic_add(out + 1, tl.sum(tl.where(far, pixels, 0), 0))
