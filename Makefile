@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test test-cuda lint format core-test sanitize bench bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
+.PHONY: help demo test test-cuda lint format core-test sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -18,7 +18,10 @@ test: lint core-test $(VENV)/installed-test ## all checks and tests
 	$(BIN)/python -m pytest -n auto
 
 test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
-	$(PYTHON) -m pytest tests/test_cuda.py
+	$(PYTHON) -m pytest tests/test_cuda.py tests/test_cuda_multigrid.py tests/test_torch_domain_transform.py
+
+bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
+	$(PYTHON) -m benchmarks.speed.cuda $(if $(DATA),--data $(DATA))
 
 lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/ruff format --check .
