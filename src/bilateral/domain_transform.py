@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 _NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16))
 """Integers that the core reads and writes itself."""
-_MOST_PASSES = 64
+MOST_PASSES = 64
 """Weights squared this often are 0 or 1: further passes change nothing."""
 
 
@@ -81,8 +81,8 @@ def domain_transform(
     precise = wanted.values.dtype == np.float64
     real = np.float64 if precise else np.float32
     mass = checks.weights(weights, (height, width), np.dtype(real))
-    scale = _scale(sigma_xy, sigma_rgb * (guide.highest / 255), iterations)
-    passes = min(iterations, _MOST_PASSES)
+    scale = first_scale(sigma_xy, sigma_rgb * (guide.highest / 255), iterations)
+    passes = min(iterations, MOST_PASSES)
     try:
         found = cpu.domain_transform(wanted.values, mass, guide.pixels, scale, passes, precise)
         if found.large:
@@ -97,7 +97,7 @@ def domain_transform(
     return checks.as_dtype(found.pixels.reshape(wanted.shape), wanted.dtype)
 
 
-def _scale(sigma_xy: float, sigma_levels: float, iterations: int) -> tuple[float, float]:
+def first_scale(sigma_xy: float, sigma_levels: float, iterations: int) -> tuple[float, float]:
     """-log of the first pass's weight, per pixel and per level of difference."""
     # sigma_1 / sigma_xy, written so that no number of iterations overflows
     first = math.sqrt(3) / 2 / math.sqrt(1 - 4.0**-iterations)

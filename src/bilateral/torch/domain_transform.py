@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from bilateral import checks
-from bilateral.domain_transform import _MOST_PASSES, _scale
+from bilateral.domain_transform import MOST_PASSES, first_scale
 from bilateral.domain_transform import domain_transform as filter_array
 from bilateral.torch import operators, shapes
 
@@ -40,11 +40,11 @@ class _Options(NamedTuple):
     @property
     def scale(self) -> tuple[float, float]:
         """As `ops.cpu.domain_transform` takes it, with the number of passes."""
-        return _scale(self.sigma_xy, self.sigma_rgb * (self.highest / 255), self.iterations)
+        return first_scale(self.sigma_xy, self.sigma_rgb * (self.highest / 255), self.iterations)
 
     @property
     def passes(self) -> int:
-        return min(self.iterations, _MOST_PASSES)
+        return min(self.iterations, MOST_PASSES)
 
 
 def domain_transform(
@@ -262,7 +262,7 @@ def _there(tensor: Tensor) -> Any:
 
 
 def _kernels() -> Any:
-    operators._device()  # or an error that says what to install
+    operators.load_device()  # or an error that says what to install
     from bilateral.ops.cuda import domain_transform
 
     return domain_transform

@@ -46,7 +46,7 @@ def _on_device(name: str) -> Callable[..., Any]:
 
     def run(*args: Any) -> Any:
         with _there(args):
-            return getattr(_device(), name)(_warn_of, *args)
+            return getattr(load_device(), name)(_warn_of, *args)
 
     return run
 
@@ -54,7 +54,7 @@ def _on_device(name: str) -> Callable[..., Any]:
 def infer(*args: Any) -> Tensor | None:
     """`solve` without a handle for CUDA tensors, if it can be had faster."""
     with _there(args):
-        found: Tensor | None = _device().infer(_warn_of, *args)
+        found: Tensor | None = load_device().infer(_warn_of, *args)
     return found
 
 
@@ -64,7 +64,7 @@ def _there(args: tuple[Any, ...]) -> Any:
     return torch.cuda.device(device)
 
 
-def _device() -> Any:
+def load_device() -> Any:
     """The operators for CUDA tensors. Triton is loaded where it is used."""
     try:
         from bilateral.torch import device_operators

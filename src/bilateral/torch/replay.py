@@ -97,12 +97,15 @@ class Recorder:
     ) -> "Recording | None":
         try:
             made = Recording(reference, values, weights, self._options, self._kind, least)
-        except torch.cuda.OutOfMemoryError:  # a plain solve takes less
+        except RuntimeError as error:
+            # The end of a recording that failed may fail, too.
+            if not any(isinstance(e, torch.OutOfMemoryError) for e in (error, error.__context__)):
+                raise
             self._no_memory = True
             for recorder in _seen.values():
                 recorder._recordings.clear()
             torch.cuda.empty_cache()
-            return None
+            return None  # a plain solve takes less
         self._recordings[self._kind] = made
         return made
 

@@ -353,8 +353,8 @@ def _lift(
             g = (program - images) * BLOCK + tl.arange(0, BLOCK)
             mask = g < count
             ranges = begin, end, part_before, part_last
-            own = before + (program - images) * PA * KP
-            total = range_sums(*ranges, sums, part_sums, own, all_parts, g, mask, channels, KP, PA)
+            sums_ = sums, part_sums, before, all_parts
+            total = range_sums(*ranges, *sums_, g, mask, channels, KP, PA)
             total *= tl.load(factors + g, mask=mask, other=0)[:, None]
             to = g.to(tl.int64)[:, None] * channels + k[None, :]
             both = mask[:, None] & (k < channels)[None, :]

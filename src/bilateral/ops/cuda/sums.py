@@ -108,11 +108,10 @@ class Prefix:
         parts = grid.shape[0] * grid.programs
         self.padded_parts = triton.next_power_of_2(parts)
         self.range_block = max(16, _BLOCK // self.padded)
-        programs = triton.cdiv(grid.pyramid.begin.shape[0], self.range_block)
-        self._before = torch.empty(
-            (programs, self.padded_parts, self.padded), dtype=torch.float64, device=like.device
+        before = torch.empty(
+            (self.padded_parts, self.padded), dtype=torch.float64, device=like.device
         )
-        self.arguments = self.sums, self.parts, self._before, parts
+        self.arguments = self.sums, self.parts, before, parts
         """Of kernels that call `range_sums`."""
 
     def over_ranges(self, out: Tensor, factors: Tensor | None) -> None:
@@ -268,7 +267,7 @@ def range_sums(
 ):
     """Sums over [begin, end): from the prefix sums at both ends, and what came before their parts.
 
-    The latter are added up in `before`, memory of this program's own.
+    The latter are added up in `before`, by each program that needs them: all write the same.
     """
     k = tl.arange(0, KP)
     low = tl.load(begin + g, mask=mask, other=0) - 1
@@ -311,8 +310,7 @@ def _sum_ranges(
     g = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = g < room
     ranges = begin, end, part_before, part_last
-    own = before + tl.program_id(0) * PA * KP
-    total = range_sums(*ranges, sums, parts, own, count, g, mask, channels, KP, PA)
+    total = range_sums(*ranges, sums, parts, before, count, g, mask, channels, KP, PA)
     if factors is not None:
         total *= tl.load(factors + g, mask=mask, other=0)[:, None]
     k = tl.arange(0, KP)
