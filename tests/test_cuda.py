@@ -23,7 +23,7 @@ from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_poor, survey
-from bilateral.torch import device, device_operators, operators, replay
+from bilateral.torch import device, device_operators, kept, operators, replay
 
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (2.0, 1.0, 0.125)
@@ -281,6 +281,21 @@ def fail(outcome, options):
     assert outcome.converged, (outcome, options)
 
 
+@pytest.mark.parametrize("kind", ["pyramid", "multigrid"])
+def test_a_grid_serves_again(kind):
+    rng = np.random.default_rng(18)
+    reference = torch.from_numpy(pictures(19, 1, 4, 6, 1).transpose(0, 3, 1, 2).copy()).to(DEVICE)
+    t = torch.from_numpy(rng.normal(size=(2, 1, 1, 4, 6))).to(DEVICE)
+    c = torch.from_numpy((rng.random((2, 1, 1, 4, 6)) < 0.5) * 1.0).to(DEVICE)
+    one = torch.tensor(1.0, dtype=torch.float64)
+    config = (2.0, 64.0, 64.0), BLUR, None, 1e-6, 60, kind, False
+    _, first = device_operators.solve(fail, reference, t[0], c[0], one, None, *config)
+    x, second = device_operators.solve(fail, reference, t[1], c[1], one, first, *config)
+    assert kept.find(second)[0].space is kept.find(first)[0].space
+    expected, _ = device_operators.solve(fail, reference, t[1], c[1], one, None, *config)
+    assert torch.equal(x, expected)
+
+
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_recording_is_the_same_solve(monkeypatch, sparse):
@@ -318,16 +333,16 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     assert again.converged
     assert outcome.converged
     assert_array_equal(x, expected)
-    kept = recorder._recordings[problem.kind]
-    y = kept._y
-    kept._go_on()
-    assert kept._y is y  # which a replay reads, whatever was recorded last
+    made = recorder._recordings[problem.kind]
+    y = made._y
+    made._go_on()
+    assert made._y is y  # which a replay reads, whatever was recorded last
     values[3] = np.nan
     assert recorder.solve(*inputs, 1.0) is not None  # the recording did not see that
-    assert kept._judge([*kept.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
-    assert kept._judge([*kept.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
-    assert kept._judge([9**9, *kept.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
-    assert kept.outgrown
+    assert made._judge([*made.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert made._judge([*made.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
+    assert made._judge([9**9, *made.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert made.outgrown
 
 
 def test_errors_name_the_argument():
@@ -381,6 +396,36 @@ class TestOnAGpu:
         for _ in range(3):  # all by the same recorder
             for weights, expected in zip((c, few, holes), plain, strict=True):
                 assert torch.equal(bilateral.torch.solve(reference, target, weights), expected)
+
+    def test_many_sizes(self):
+        import bilateral.torch
+
+        torch.manual_seed(2)
+        for i in range(16):
+            size = 40 + 3 * i, 75 - 2 * i
+            reference = (torch.rand(1, 3, *size) * 255).to(torch.uint8) // 32 * 32
+            target = torch.rand(1, 1, *size)
+            x = bilateral.torch.solve(reference, target, tolerance=1e-6)
+            y = bilateral.torch.solve(reference.cuda(), target.cuda(), tolerance=1e-6)
+            assert (x - y.cpu()).norm() < 1e-4 * x.norm()
+
+    def test_too_little_memory_is_torchs_error_and_the_next_call_works(self):
+        import bilateral.torch
+
+        replay._seen.clear()
+        torch.cuda.empty_cache()
+        reference, target = torch.rand(1, 3, 64, 64).cuda(), torch.rand(1, 1, 64, 64).cuda()
+        expected = bilateral.torch.solve(reference, target)
+        large = torch.rand(1, 1, 2048, 2048).cuda()
+        room = torch.cuda.memory_reserved() + 2**24
+        torch.cuda.set_per_process_memory_fraction(room / torch.cuda.mem_get_info()[1])
+        try:
+            for _ in range(3):
+                with pytest.raises(torch.OutOfMemoryError):
+                    bilateral.torch.solve(large, large)
+            assert torch.equal(bilateral.torch.solve(reference, target), expected)
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
 
     def test_gradcheck(self):
         import bilateral.torch

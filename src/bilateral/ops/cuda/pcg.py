@@ -24,6 +24,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.diffusion import Matrix, ratio, sum_parts
+from bilateral.ops.cuda.estimate import judge
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.preconditioner import Preconditioner
@@ -325,7 +326,7 @@ def _lift(
     k = tl.arange(0, KP)
     if program < images:
         if not FIRST:
-            _judge(
+            judge(
                 parts,
                 norm,
                 scale,
@@ -359,80 +360,6 @@ def _lift(
             to = g.to(tl.int64)[:, None] * channels + k[None, :]
             both = mask[:, None] & (k < channels)[None, :]
             tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
-
-
-@triton.jit
-def _judge(
-    parts,
-    norm,
-    scale,
-    numbers,
-    lengths,
-    errors,
-    finished,
-    done,
-    step,
-    most_steps,
-    image,
-    images,
-    programs,
-    k,
-    FIXED: tl.constexpr,
-    STEADY: tl.constexpr,
-    KP: tl.constexpr,
-    PP: tl.constexpr,
-    WINDOW: tl.constexpr,
-):
-    """By the lengths of all steps so far, how far the solution is, per channel.
-
-    The estimate is that of core/estimate.hpp.
-    """
-    own = image * KP + k
-    following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
-    bend = sum_parts(parts, 1, image, images, programs, k, KP, PP)
-    moved = sum_parts(parts, 2, image, images, programs, k, KP, PP)
-    limit, pixels = tl.load(numbers), tl.load(numbers + 1)
-    was = tl.load(finished + own)
-    s = tl.load(step + image)
-    a = tl.where(was == 0, ratio(following, bend), 0.0)
-    length = a * tl.sqrt(moved / pixels) / tl.load(scale + own)
-    # The lengths of all steps that count, the last one first.
-    j = tl.arange(0, WINDOW)
-    before_now = (j[:, None] > 0) & (j[:, None] <= s)
-    at = (s - j)[:, None] * images * KP + own[None, :]
-    lengths_before = tl.load(lengths + at, mask=before_now, other=0.0)
-    each = tl.where(j[:, None] == 0, length[None, :], lengths_before)
-    if STEADY:
-        behind = ((j > 0) & (j <= 3))[:, None] & before_now
-        at_next = (s - j + 1)[:, None] * images * KP + own[None, :]
-        after = tl.load(lengths + at_next, mask=behind & (j[:, None] > 1), other=0.0)
-        after = tl.where(j[:, None] == 1, length[None, :], after)
-        last = length
-        rho = tl.max(tl.where(behind, ratio(after, each), 0.0), 0)
-        least = 0.5
-    else:
-        last = tl.max(tl.where(j[:, None] < 3, each, 0.0), 0)
-        window = tl.minimum(tl.maximum((s + 1) // 3, 1), WINDOW // 2)
-        now = tl.sum(tl.where(j[:, None] < window, each * each, 0.0), 0)
-        earlier = (j[:, None] >= window) & (j[:, None] < 2 * window)
-        before = tl.sum(tl.where(earlier, each * each, 0.0), 0)
-        some = (before > 0) & (now > 0)
-        shrunk = tl.where(some, now / tl.where(some, before, 1.0), 1.0)
-        rho = tl.where(some, tl.exp(tl.log(shrunk) * (0.5 / window.to(tl.float64))), 0.0)
-        least = 1.5
-    rho = tl.minimum(rho, 1 - 0.25 / (s + 1).to(tl.float64))
-    left = tl.where(s == 0, least * last, last * tl.maximum(rho / (1 - rho), least))
-    if tl.load(done + image) == 0:
-        tl.store(lengths + s * images * KP + own, length)
-        tl.store(norm + own, following)
-        tl.store(errors + s * images + image, tl.max(tl.where(was != 0, 0.0, left), 0))
-        tl.store(step + image, s + 1)
-        ended = tl.where(s + 1 < most_steps, 0, 2)
-        if not FIXED:
-            now_done = (was != 0) | ((s >= 1) & (left <= limit))
-            tl.store(finished + own, now_done.to(tl.int32))
-            ended = tl.where(tl.min(now_done.to(tl.int32), 0) != 0, 1, ended)
-        tl.store(done + image, ended)
 
 
 @kernel
