@@ -67,12 +67,6 @@ class Grid(NamedTuple):
         return self.room, *self.pyramid.rooms
 
     @property
-    def overflow(self) -> Tensor:
-        """Whether there was too little room anywhere."""
-        totals = torch.cat([self.total, self.pyramid.totals])
-        return (totals > constant(self.rooms, torch.int32, totals.device)).any()
-
-    @property
     def programs(self) -> int:
         """Per image, of a kernel that sums."""
         return _programs(self.shape)
