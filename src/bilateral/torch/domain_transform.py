@@ -14,7 +14,6 @@ channels share m, and their parts of dm are summed.
 """
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -236,7 +235,7 @@ def _filter_on_device(
     capturing = image.is_cuda and torch.cuda.is_current_stream_capturing()
     weighed = weights is not None or capturing
     arguments = image, weights, reference, options.scale, options.passes
-    with _there(image):
+    with operators.there(image):
         y, flags = kernels.domain_transform(*arguments, weighed)
         if capturing:  # nobody may look
             return y, weighed
@@ -251,14 +250,9 @@ def _filter_on_device(
 
 
 def _transposed_on_device(g: Tensor, reference: Tensor, options: _Options) -> Tensor:
-    with _there(g):
+    with operators.there(g):
         out: Tensor = _kernels().transposed(g, reference, options.scale, options.passes)
     return out
-
-
-def _there(tensor: Tensor) -> Any:
-    """Make the tensor's device the current one, on which Triton launches."""
-    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
 
 
 def _kernels() -> Any:

@@ -8,6 +8,7 @@ matrix and becomes channels of one solve.
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -45,7 +46,7 @@ def _on_device(name: str) -> Callable[..., Any]:
     """The same operator for CUDA tensors."""
 
     def run(*args: Any) -> Any:
-        with _there(args):
+        with there(*args):
             return getattr(load_device(), name)(_warn_of, *args)
 
     return run
@@ -53,15 +54,16 @@ def _on_device(name: str) -> Callable[..., Any]:
 
 def infer(*args: Any) -> Tensor | None:
     """`solve` without a handle for CUDA tensors, if it can be had faster."""
-    with _there(args):
+    with there(*args):
         found: Tensor | None = load_device().infer(_warn_of, *args)
     return found
 
 
-def _there(args: tuple[Any, ...]) -> Any:
-    """Make the tensors' device the current one, on which Triton launches."""
-    device = next(value.device for value in args if isinstance(value, Tensor) and value.is_cuda)
-    return torch.cuda.device(device)
+def there(*args: Any) -> Any:
+    """Make the tensors' CUDA device the current one, on which Triton launches."""
+    devices = (v.device for v in args if isinstance(v, Tensor) and v.is_cuda)
+    device = next(devices, None)
+    return nullcontext() if device is None else torch.cuda.device(device)
 
 
 def load_device() -> Any:

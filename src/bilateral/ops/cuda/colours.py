@@ -14,6 +14,7 @@ from torch import Tensor
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
+from bilateral.ops.cuda.prefix import sums_before
 
 _MOST_PIXELS = 256
 """Of a tile whose pairs are compared."""
@@ -122,13 +123,6 @@ def find_colours(pixels: Tensor, tiles: Layout, features: Features, room: int | 
 def tile_programs(tiles: int) -> tuple[int]:
     """How many programs share so many tiles."""
     return (min(tiles, _MOST_PROGRAMS),)
-
-
-def sums_before(counts: Tensor) -> Tensor:
-    """0, then the cumulative sums."""
-    out = torch.zeros(counts.shape[0] + 1, dtype=torch.int32, device=counts.device)
-    torch.cumsum(counts, 0, dtype=torch.int32, out=out[1:])
-    return out
 
 
 def _sorted_colours(
