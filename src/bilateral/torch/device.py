@@ -199,8 +199,7 @@ class Problem:
 
     def _pulled(self, b: Tensor) -> Tensor:
         """The paper's start: H b / H weight."""
-        pulled = sums.push_pull(self.space.grid, torch.cat([self.weight[:, None], b], 1))
-        return (pulled[:, 1:] / pulled[:, :1]).contiguous()
+        return sums.push_pull_ratio(self.space.grid, b, self.weight)
 
     def inverse(self, b: Tensor, tolerance: float) -> tuple[Tensor, pcg.Outcome]:
         """A^-1 b at the vertices, 0 in parts without data."""
@@ -231,7 +230,7 @@ class Problem:
     def _rms(self, x: Tensor) -> Tensor:
         """Over the pixels of each image: (B, K)."""
         pixels = math.prod(self.space.grid.shape[1:])
-        return torch.sqrt(self.matrix.dot(x * self.matrix.mass[:, None], x) / pixels)
+        return torch.sqrt(self.matrix.dot(x * self.space.grid.mass[:, None], x) / pixels)
 
 
 def solve(

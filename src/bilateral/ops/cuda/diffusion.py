@@ -21,9 +21,8 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
 
     By the steps of core/bistochastize.hpp, of which there are always as many.
     """
-    m = grid.mass.to(dtype)
-    n = torch.ones_like(m)
-    change, new = torch.zeros_like(m), torch.empty_like(m)
+    device = grid.mass.device
+    change, n, new = (torch.empty(grid.room, dtype=dtype, device=device) for _ in range(3))
     centre, space, range_ = blur
     around = 4 * space + grid.features * range_
     mu = (centre - around) / (centre + around)
@@ -37,23 +36,23 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
         gain = 1 / middle if step <= 1 else 2 * rho / half
         momentum = 0.0 if step <= 1 else rho * last
         table.append((centre, space, range_, 0.5 if step == 0 else gain, momentum))
-    numbers = constant(tuple(table), dtype, n.device)
+    numbers = constant(tuple(table), dtype, device)
     for step in range(_STEPS[dtype]):
-        _balance[(triton.cdiv(n.shape[0], block),)](
+        _balance[(triton.cdiv(grid.room, block),)](
             n,
-            m,
+            grid.mass,
             grid.neighbours,
             change,
             new,
             grid.total,
-            n.shape[0],
+            grid.room,
             numbers[step],
+            FIRST=step == 0,
+            LATER=step > 1,
             D=grid.neighbours.shape[0],
             BLOCK=block,
         )
         n, new = new, n
-        if step == 0:
-            change.zero_()
     return n
 
 
@@ -68,67 +67,67 @@ class Matrix:
         self._weight = weight
         # Tensors, since a kernel takes Python's numbers in single precision.
         weights = constant(tuple(blur[1:]), torch.float64, weight.device)
-        self._factors = (smoothness * weights).to(weight.dtype)
-        self.mass = grid.mass.to(weight.dtype)
-
-    @property
-    def diagonal(self) -> Tensor:
-        """diag(A)."""
-        out = torch.zeros_like(self._weight)
+        self._factors = torch.mul(smoothness, weights, out=weight.new_empty(2))
+        self.diagonal, self.inverse = torch.empty_like(weight), torch.empty_like(weight)
+        """diag(A), and 1 / diag(A), or 0 where that is 0."""
         block = 256
-        _degrees[(triton.cdiv(out.shape[0], block),)](
+        _degrees[(triton.cdiv(grid.room, block),)](
+            n,
+            weight,
+            grid.neighbours,
+            self.diagonal,
+            self.inverse,
+            grid.total,
+            grid.room,
+            self._factors,
+            D=grid.neighbours.shape[0],
+            BLOCK=block,
+        )
+
+    def multiply(self, d: Tensor) -> Tensor:
+        """A d of (n_vertices, K), from differences between neighbours: exact for constants."""
+        q = torch.empty_like(d)
+        channels, padded = d.shape[1], triton.next_power_of_2(d.shape[1])
+        block = max(16, 256 // padded)
+        _multiply[(triton.cdiv(self.grid.room, block),)](
+            d,
             self.n,
             self._weight,
             self.grid.neighbours,
-            out,
+            q,
             self.grid.total,
-            out.shape[0],
+            self.grid.room,
             self._factors,
+            channels,
             D=self.grid.neighbours.shape[0],
+            KP=padded,
             BLOCK=block,
         )
-        return out
-
-    def multiply(self, d: Tensor) -> Tensor:
-        """A d of (n_vertices, K)."""
-        q = torch.empty_like(d)
-        self.launch(d, q)
         return q
 
-    def launch(
-        self,
-        d: Tensor,
-        q: Tensor,
-        z: Tensor | None = None,
-        parts: Tensor | None = None,
-        norm: Tensor | None = None,
-        done: Tensor | None = None,
-    ) -> None:
-        """Q = A d, or as a step of conjugate gradients A (z + beta d), unless `done`.
+    def step(self, z: Tensor, y: Tensor, q: Tensor, parts: Tensor, done: Tensor) -> None:
+        """Q = A z for y = D_n z, of images that are not done, and the parts of z^T A z.
 
-        Then parts of sums are given, as of `pcg.Iteration`, and two of them come from here.
+        Rounding is relative to diag(A) z, not to differences, which serves for steps. A neighbour
+        costs one number of memory instead of two.
         """
-        images, channels = self.grid.shape[0], d.shape[1]
+        images, channels = self.grid.shape[0], z.shape[1]
         padded = triton.next_power_of_2(channels)
-        programs = self.grid.programs
-        _multiply[(programs, images)](
-            d,
+        _step[(self.grid.programs, images)](
             z,
+            y,
             self.n,
-            self._weight,
-            self.mass,
+            self.diagonal,
             self.grid.neighbours,
             self.grid.first_vertex,
             q,
             parts,
-            norm,
             done,
             self.grid.room,
             self._factors,
             channels,
             D=self.grid.neighbours.shape[0],
             KP=padded,
-            PP=triton.next_power_of_2(programs),
             BLOCK=max(16, 512 // padded),
             num_warps=8,
         )
@@ -160,21 +159,27 @@ def _balance(
     total,
     count,
     numbers,
+    FIRST: tl.constexpr,
+    LATER: tl.constexpr,
     D: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One step of log n towards m / (n B-bar n) = 1."""
+    """One step of log n towards m / (n B-bar n) = 1. FIRST: from n = 1. LATER: with momentum."""
     centre, space, range_ = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     gain, momentum = tl.load(numbers + 3), tl.load(numbers + 4)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), count)
-    own = tl.load(n + i, mask=mask, other=1)
+    one = tl.full((BLOCK,), 1, n.dtype.element_ty)
+    own = one if FIRST else tl.load(n + i, mask=mask, other=1)
     blurred = own * centre
     for k in tl.static_range(D):
         j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
-        blurred += (space if k < 4 else range_) * tl.load(n + j, mask=j >= 0, other=0)
-    residual = tl.log(tl.load(m + i, mask=mask, other=1) / (own * blurred))
-    step = gain * residual + momentum * tl.load(change + i, mask=mask, other=0)
+        other = tl.where(j >= 0, one, 0) if FIRST else tl.load(n + j, mask=j >= 0, other=0)
+        blurred += (space if k < 4 else range_) * other
+    pixels = tl.load(m + i, mask=mask, other=1).to(own.dtype)
+    step = gain * tl.log(pixels / (own * blurred))
+    if LATER:
+        step += momentum * tl.load(change + i, mask=mask, other=0)
     tl.store(change + i, step.to(own.dtype), mask=mask)
     tl.store(new + i, (own * tl.exp(step)).to(own.dtype), mask=mask)
 
@@ -184,7 +189,8 @@ def _degrees(
     n,
     weight,
     neighbours,
-    out,
+    diagonal,
+    inverse,
     total,
     count,
     factors,
@@ -200,7 +206,9 @@ def _degrees(
         j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
         other = tl.load(n + j, mask=j >= 0, other=0)
         sums += ((space if k < 4 else range_) * own * other).to(sums.dtype)
-    tl.store(out + i, sums, mask=mask)
+    some = sums > 0
+    tl.store(diagonal + i, sums, mask=i < count)
+    tl.store(inverse + i, tl.where(some, 1 / tl.where(some, sums, 1), 0), mask=i < count)
 
 
 @triton.jit
@@ -214,66 +222,85 @@ def sum_parts(parts, kind, image, images, programs, k, KP: tl.constexpr, PP: tl.
 @kernel
 def _multiply(
     d,
-    z,
     n,
     weight,
-    mass,
+    neighbours,
+    q,
+    total,
+    count,
+    factors,
+    channels,
+    D: tl.constexpr,
+    KP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """A d from differences, as core/laplacian.hpp."""
+    space, range_ = tl.load(factors), tl.load(factors + 1)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    k = tl.arange(0, KP)
+    mask = i < tl.minimum(tl.load(total), count)
+    both = mask[:, None] & (k[None, :] < channels)
+    where = i.to(tl.int64)[:, None] * channels + k[None, :]
+    own_n = tl.load(n + i, mask=mask, other=0)
+    own = tl.load(d + where, mask=both, other=0)
+    sums = tl.load(weight + i, mask=mask, other=0)[:, None] * own
+    for e in tl.static_range(D):
+        j = tl.load(neighbours + e * count.to(tl.int64) + i, mask=mask, other=-1)
+        there = j >= 0
+        far_n = tl.load(n + j, mask=there, other=0)
+        factor = (space if e < 4 else range_) * own_n * far_n
+        on = there[:, None] & (k[None, :] < channels)
+        other = tl.load(d + j.to(tl.int64)[:, None] * channels + k[None, :], mask=on, other=0)
+        sums += (factor[:, None] * (own - other)).to(own.dtype)
+    tl.store(q + where, sums, mask=both)
+
+
+@kernel
+def _step(
+    z,
+    y,
+    n,
+    diagonal,
     neighbours,
     first_vertex,
     q,
     parts,
-    norm,
     done,
     count,
     factors,
     channels,
     D: tl.constexpr,
     KP: tl.constexpr,
-    PP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """A d from differences, as core/laplacian.hpp, and this program's part of two sums."""
     space, range_ = tl.load(factors), tl.load(factors + 1)
     program, image = tl.program_id(0), tl.program_id(1)
     programs, images = tl.num_programs(0), tl.num_programs(1)
     begin, end = part_of_image(first_vertex, image, program, programs)
+    end = tl.where(tl.load(done + image) != 0, begin, end)
     k = tl.arange(0, KP)
-    beta = tl.zeros((KP,), n.dtype.element_ty)
-    if z is not None:
-        end = tl.where(tl.load(done + image) != 0, begin, end)
-        following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
-        beta = ratio(following, tl.load(norm + image * KP + k)).to(beta.dtype)
-    bend, moved = tl.zeros((KP,), tl.float64), tl.zeros((KP,), tl.float64)
+    bend = tl.zeros((KP,), tl.float64)
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         mask = i < end
         both = mask[:, None] & (k[None, :] < channels)
         where = i.to(tl.int64)[:, None] * channels + k[None, :]
-        own_n = tl.load(n + i, mask=mask, other=0)
-        own = tl.load(d + where, mask=both, other=0)
-        if z is not None:
-            own = tl.load(z + where, mask=both, other=0) + beta[None, :] * own
-        total = tl.load(weight + i, mask=mask, other=0)[:, None] * own
+        near = tl.zeros((BLOCK, KP), z.dtype.element_ty)
+        far = tl.zeros((BLOCK, KP), z.dtype.element_ty)
         for e in tl.static_range(D):
             j = tl.load(neighbours + e * count.to(tl.int64) + i, mask=mask, other=-1)
-            there = j >= 0
-            far_n = tl.load(n + j, mask=there, other=0)
-            factor = (space if e < 4 else range_) * own_n * far_n
-            on = there[:, None] & (k[None, :] < channels)
-            far = j.to(tl.int64)[:, None] * channels + k[None, :]
-            other = tl.load(d + far, mask=on, other=0)
-            if z is not None:
-                other = tl.load(z + far, mask=on, other=0) + beta[None, :] * other
-            total += (factor[:, None] * (own - other)).to(own.dtype)
-        tl.store(q + where, total, mask=both)
-        if z is not None:
-            pixels = tl.load(mass + i, mask=mask, other=0)[:, None]
-            bend += tl.sum((own * total).to(tl.float64), 0)
-            moved += tl.sum((pixels * own * own).to(tl.float64), 0)
-    if z is not None:
-        to = parts + ((images + image) * programs + program) * KP + k
-        tl.store(to, bend)
-        tl.store(to + images * programs * KP, moved)
+            on = (j >= 0)[:, None] & (k[None, :] < channels)
+            other = tl.load(y + j.to(tl.int64)[:, None] * channels + k[None, :], mask=on, other=0)
+            if e < 4:
+                near += other
+            else:
+                far += other
+        own = tl.load(z + where, mask=both, other=0)
+        pull = tl.load(n + i, mask=mask, other=0)[:, None] * (space * near + range_ * far)
+        product = tl.load(diagonal + i, mask=mask, other=0)[:, None] * own - pull
+        tl.store(q + where, product, mask=both)
+        bend += tl.sum((own * product).to(tl.float64), 0)
+    tl.store(parts + ((images + image) * programs + program) * KP + k, bend)
 
 
 @triton.jit

@@ -7,9 +7,28 @@ from bilateral.ops.cuda.diffusion import ratio, sum_parts
 
 
 @triton.jit
+def step_lengths(
+    parts, norm, alpha, finished, image, images, programs, k, KP: tl.constexpr, PP: tl.constexpr
+):
+    """R^T z, beta and alpha of a step, from the parts of r^T z and z^T A z.
+
+    D^T A d is z^T A z - beta r^T z / alpha, with the alpha before; where there was none, the
+    directions begin anew.
+    """
+    own = image * KP + k
+    following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
+    bend = sum_parts(parts, 1, image, images, programs, k, KP, PP)
+    before = tl.load(alpha + own)
+    beta = tl.where(before > 0, ratio(following, tl.load(norm + own)), 0.0)
+    a = ratio(following, bend - ratio(beta * following, before))
+    return following, beta, tl.where(tl.load(finished + own) == 0, a, 0.0)
+
+
+@triton.jit
 def judge(
     parts,
     norm,
+    alpha,
     scale,
     numbers,
     lengths,
@@ -33,13 +52,12 @@ def judge(
     The estimate is that of core/estimate.hpp.
     """
     own = image * KP + k
-    following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
-    bend = sum_parts(parts, 1, image, images, programs, k, KP, PP)
+    scalars = parts, norm, alpha, finished
+    following, _, a = step_lengths(*scalars, image, images, programs, k, KP, PP)
     moved = sum_parts(parts, 2, image, images, programs, k, KP, PP)
     limit, pixels = tl.load(numbers), tl.load(numbers + 1)
     was = tl.load(finished + own)
     s = tl.load(step + image)
-    a = tl.where(was == 0, ratio(following, bend), 0.0)
     length = a * tl.sqrt(moved / pixels) / tl.load(scale + own)
     # The lengths of all steps that count, the last one first.
     j = tl.arange(0, WINDOW)
@@ -70,6 +88,7 @@ def judge(
     if tl.load(done + image) == 0:
         tl.store(lengths + s * images * KP + own, length)
         tl.store(norm + own, following)
+        tl.store(alpha + own, a)
         tl.store(errors + s * images + image, tl.max(tl.where(was != 0, 0.0, left), 0))
         tl.store(step + image, s + 1)
         ended = tl.where(s + 1 < most_steps, 0, 2)

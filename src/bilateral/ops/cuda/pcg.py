@@ -4,12 +4,14 @@ Everything of a step happens on the device, its scalars included, and the steps 
 where its channels have converged. So the host may launch steps ahead. With the paper's
 preconditioners a step is four kernels:
 
-- q = A d for d = z + beta d, and the parts of two sums;
-- x += alpha d, r -= alpha q, and prefix sums of r;
+- q = A z, and the parts of z^T A z;
+- d = z + beta d, s = q + beta s, x += alpha d, r -= alpha s, and prefix sums of r;
 - r's sums over coarse vertices, and how far the solution is;
-- z = M^-1 r, and the parts of r^T z.
+- z = M^-1 r, y = D_n z, and the parts of r^T z.
 
-With multigrid the third one only judges, and a V-cycle comes before the last.
+That is the variant of Chronopoulos and Gear (1989), in which s = A d is never computed as such: a
+product reads one number per neighbour, not z, d and n. With multigrid the third kernel only
+judges, and a V-cycle comes before the last.
 
 All programs add up the parts of sums they need: that takes less than another kernel.
 """
@@ -23,8 +25,8 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.diffusion import Matrix, ratio, sum_parts
-from bilateral.ops.cuda.estimate import judge
+from bilateral.ops.cuda.diffusion import Matrix
+from bilateral.ops.cuda.estimate import judge, step_lengths
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.preconditioner import Preconditioner
@@ -64,66 +66,73 @@ class Iteration:
         self._factors = None if self._M is None else self._M.factors
         self._x, self._active = x, active
         padded = triton.next_power_of_2(channels)
-        grid = matrix.grid
-        device = x.device
+        grid, device = matrix.grid, x.device
         wide: dict[str, Any] = {"dtype": torch.float64, "device": device}
-        # r^T z, d^T A d and the sum of d^2 over pixels, by program.
-        self._parts = torch.zeros(3, images, grid.programs, padded, **wide)
-        self._scale = torch.ones(images, padded, **wide)
-        self._scale[:, :channels] = scale
+        # r^T z, z^T A z and the sum of d^2 over pixels, by program.
+        self._parts = torch.empty(3, images, grid.programs, padded, **wide)
+        self._scale = scale.contiguous()
+        if padded > channels:
+            self._scale = torch.ones(images, padded, **wide)
+            self._scale[:, :channels] = scale
         limit = max(tolerance, 0.05 * torch.finfo(x.dtype).eps)
         pixels = float(math.prod(grid.shape[1:]))
         self._numbers = constant((limit, pixels), torch.float64, device)
-        self._norm = torch.zeros(images, padded, **wide)  # r^T z before
-        self._lengths = torch.zeros(most_steps, images, padded, **wide)
-        self._errors = torch.zeros(most_steps, images, **wide)
-        self._finished = torch.zeros(images, padded, dtype=torch.int32, device=device)
-        self._finished[:, channels:] = 1
-        self.done = torch.zeros(images, dtype=torch.int32, device=device)
-        """Of each image: 1 if it has converged, 2 if it took all steps that are allowed, else 0."""
-        self._step = torch.zeros(images, dtype=torch.int32, device=device)
+        size = images * padded
+        # Of the step before: r^T z, and alpha; the lengths of all steps; their errors.
+        zeros = torch.zeros(2 * size + most_steps * (size + images), **wide)
+        self._norm, self._alpha, self._lengths, errors = zeros.split_with_sizes(
+            [size, size, most_steps * size, most_steps * images]
+        )
+        self._errors = errors.view(most_steps, images)
+        states = torch.zeros(size + 2 * images, dtype=torch.int32, device=device)
+        self._finished, self.done, self._step = states.split_with_sizes([size, images, images])
+        """`done`, of each image: 1 if it has converged, 2 if it took all steps that are allowed."""
+        if padded > channels:
+            self._finished.view(images, padded)[:, channels:] = 1
         self._fixed = tolerance < 0
         self._window = triton.next_power_of_2(2 * max(2, min(most_steps // 3 + 1, _WINDOW)))
-        self._q, self._z = torch.empty_like(x), torch.empty_like(x)
-        self._d = torch.zeros_like(x)
-        self._r = b.clone()
-        self._prefix = Prefix(grid, x)
+        self._r, self._q, self._s, self._z, self._y, self._d = (
+            torch.empty_like(x) for _ in range(6)
+        )
+        self._prefix = Prefix(grid, x, channels)
         self._coarse = x.new_empty(
             (grid.pyramid.begin.shape[0] if self._factors is not None else 0, channels)
         )
         if self._cycles is not None:
             self._cycles.settle(b, x)
-        matrix.launch(x, self._q)
-        self._descend(first=True)
+        self._descend(matrix.multiply(x), b)
         self._lift(first=True)
         self._precondition()
 
     def step(self) -> None:
         """D = z + beta d; x += alpha d; r -= alpha A d; z = M^-1 r."""
-        self._A.launch(self._d, self._q, self._z, self._parts, self._norm, self.done)
-        self._descend()
+        self._A.step(self._z, self._y, self._q, self._parts, self.done)
+        self._descend(self._q)
         self._lift()
         self._precondition()
 
-    def _descend(self, *, first: bool = False) -> None:
+    def _descend(self, q: Tensor, b: Tensor | None = None) -> None:
         grid = self._A.grid
         prefix = self._prefix
         _descend[(grid.programs, grid.shape[0])](
             self._x,
             self._r,
+            b,
             self._z,
             self._d,
-            self._q,
+            q,
+            self._s,
+            grid.mass,
             self._active,
             self._parts,
             self._norm,
+            self._alpha,
             self._finished,
             self.done,
             prefix.sums if self._factors is not None else None,
             prefix.parts,
             grid.first_vertex,
             self._x.shape[1],
-            FIRST=first,
             KP=prefix.padded,
             PP=triton.next_power_of_2(grid.programs),
             BLOCK=prefix.block,
@@ -143,6 +152,7 @@ class Iteration:
             self._x.shape[1],
             self._parts,
             self._norm,
+            self._alpha,
             self._scale,
             self._numbers,
             self._lengths,
@@ -171,12 +181,14 @@ class Iteration:
         pyramid = grid.pyramid
         _precondition[(grid.programs, grid.shape[0])](
             self._r,
-            None if self._M is None else self._M.inverse,
+            None if self._M is None else self._A.inverse,
             self._coarse if self._factors is not None else None,
             pyramid.parent,
             pyramid.ancestors,
             self._active,
+            self._A.n,
             self._z,
+            self._y,
             self._parts,
             self.done,
             grid.first_vertex,
@@ -231,58 +243,71 @@ def until_zero(errors: list[float]) -> list[float]:
 def _descend(
     x,
     r,
+    b,
     z,
     d,
     q,
+    s,
+    mass,
     active,
     parts,
     norm,
+    alpha,
     finished,
     done,
     sums,
     part_sums,
     first_vertex,
     channels,
-    FIRST: tl.constexpr,
     KP: tl.constexpr,
     PP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """A step of x and r, and prefix sums of r within this program's part. FIRST: r = b - q."""
+    """A step of x and r, or with b, r = b - q; and prefix sums of r within this program's part."""
     program, image = tl.program_id(0), tl.program_id(1)
     programs, images = tl.num_programs(0), tl.num_programs(1)
     k = tl.arange(0, KP)
-    own = image * KP + k
     begin, end = part_of_image(first_vertex, image, program, programs)
-    alpha, beta = tl.zeros((KP,), tl.float64) + 1, tl.zeros((KP,), tl.float64)
-    if not FIRST:
-        following = sum_parts(parts, 0, image, images, programs, k, KP, PP)
-        bend = sum_parts(parts, 1, image, images, programs, k, KP, PP)
-        beta = ratio(following, tl.load(norm + own))
-        alpha = tl.where(tl.load(finished + own) == 0, ratio(following, bend), 0.0)
-        end = tl.where(tl.load(done + image) != 0, begin, end)
-    a, b = alpha.to(x.dtype.element_ty)[None, :], beta.to(x.dtype.element_ty)[None, :]
-    before = tl.zeros((KP,), tl.float64)
+    end = tl.where(tl.load(done + image) != 0, begin, end)
+    if b is None:
+        scalars = parts, norm, alpha, finished
+        lengths = step_lengths(*scalars, image, images, programs, k, KP, PP)
+        a = lengths[2].to(x.dtype.element_ty)[None, :]
+        beta = lengths[1].to(x.dtype.element_ty)[None, :]
+    before, moved = tl.zeros((KP,), tl.float64), tl.zeros((KP,), tl.float64)
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         both = (i < end)[:, None] & (k[None, :] < channels)
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
-        if not FIRST:
-            way = tl.load(z + to, mask=both, other=0) + b * tl.load(d + to, mask=both, other=0)
+        product = tl.load(q + to, mask=both, other=0)
+        if b is None:
+            # There is no d before the first step, nor after one that went nowhere.
+            kept = both & (beta > 0)
+            way = tl.load(z + to, mask=both, other=0)
+            way += beta * tl.load(d + to, mask=kept, other=0)
+            product += beta * tl.load(s + to, mask=kept, other=0)
             tl.store(d + to, way, mask=both)
+            tl.store(s + to, product, mask=both)
             tl.store(x + to, tl.load(x + to, mask=both, other=0) + a * way, mask=both)
-        left = tl.load(r + to, mask=both, other=0) - a * tl.load(q + to, mask=both, other=0)
-        if FIRST and active is not None:
-            on = tl.load(active + i, mask=i < end, other=0) != 0
-            left = tl.where(on[:, None], left, 0.0)
+            left = tl.load(r + to, mask=both, other=0) - a * product
+            pixels = tl.load(mass + i, mask=i < end, other=0).to(way.dtype)[:, None]
+            moved += tl.sum((pixels * way * way).to(tl.float64), 0)
+        else:
+            left = tl.load(b + to, mask=both, other=0) - product
+            if active is not None:
+                on = tl.load(active + i, mask=i < end, other=0) != 0
+                left = tl.where(on[:, None], left, 0.0)
         tl.store(r + to, left, mask=both)
         if sums is not None:
             wide = left.to(tl.float64)
             tl.store(sums + to, tl.cumsum(wide, 0) + before[None, :], mask=both)
             before += tl.sum(wide, 0)
+    own = image * programs + program
+    if b is None:
+        tl.store(parts + (2 * images * programs + own) * KP + k, moved)
     if sums is not None:
         going = (k * 0 + tl.load(done + image)) == 0
-        tl.store(part_sums + (image * programs + program) * KP + k, before, mask=going)
+        tl.store(part_sums + own * KP + k, before, mask=going)
 
 
 @kernel
@@ -301,6 +326,7 @@ def _lift(
     channels,
     parts,
     norm,
+    alpha,
     scale,
     numbers,
     lengths,
@@ -329,6 +355,7 @@ def _lift(
             judge(
                 parts,
                 norm,
+                alpha,
                 scale,
                 numbers,
                 lengths,
@@ -370,7 +397,9 @@ def _precondition(
     parent,
     ancestors,
     active,
+    n,
     z,
+    y,
     parts,
     done,
     first_vertex,
@@ -380,7 +409,7 @@ def _precondition(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Z = r / diag A + what the pyramid adds, and this program's part of r^T z.
+    """Z = r / diag A + what the pyramid adds, y = D_n z, and this program's part of r^T z.
 
     Without `inverse`, z is there already.
     """
@@ -406,5 +435,6 @@ def _precondition(
                 on = tl.load(active + i, mask=mask, other=0) != 0
                 made = tl.where(on[:, None], made, 0.0)
             tl.store(z + to, made, mask=both)
+        tl.store(y + to, tl.load(n + i, mask=mask, other=0)[:, None] * made, mask=both)
         total += tl.sum((left * made).to(tl.float64), 0)
     tl.store(parts + (image * programs + program) * KP + k, total)

@@ -3,7 +3,6 @@
 M^-1 r = P^T ((z_weight P(1) P(r)) / P(diag A)), z_weight being 1 at level 0, else 2^-(5 + k).
 """
 
-import torch
 from torch import Tensor
 
 from bilateral.ops.cuda import sums
@@ -14,11 +13,9 @@ class Preconditioner:
     """r / diag A, and what the levels above the grid add to it."""
 
     def __init__(self, matrix: Matrix, kind: str) -> None:
-        diagonal = matrix.diagonal
-        self.inverse = torch.where(diagonal > 0, 1 / diagonal, 0)
         self.factors: Tensor | None = None
         """Of the sums over coarse vertices; None if there are none."""
         if kind == "pyramid":
-            below = sums.coarse_sums(matrix.grid, diagonal[:, None])[:, 0]
-            factors = matrix.grid.pyramid.push.to(below.dtype) / below
-            self.factors = torch.where(below > 0, factors, 0)
+            grid = matrix.grid
+            diagonal = matrix.diagonal[:, None]
+            self.factors = sums.over_coarse_sums(grid, diagonal, grid.pyramid.push)[:, 0]

@@ -58,35 +58,41 @@ def slice_(grid: Grid, vertices: Tensor) -> Tensor:
 
 def coarse_sums(grid: Grid, values: Tensor, factors: Tensor | None = None) -> Tensor:
     """The sum of (n_vertices, K) values over each coarse vertex of the pyramid, times a factor."""
-    prefix = Prefix(grid, values)
-    size = {"KP": prefix.padded, "BLOCK": prefix.block, "num_warps": 8}
-    _sum_parts_of_images[(grid.programs, grid.shape[0])](
-        values, grid.first_vertex, prefix.sums, prefix.parts, values.shape[1], **size
-    )
-    out = torch.empty(
-        (grid.pyramid.begin.shape[0], values.shape[1]), dtype=values.dtype, device=values.device
-    )
-    prefix.over_ranges(out, factors)
-    return out
+    return _coarse(grid, values, None, factors)
+
+
+def over_coarse_sums(grid: Grid, values: Tensor, factors: Tensor) -> Tensor:
+    """Factors over these sums, or 0 where they are not above 0."""
+    return _coarse(grid, values, None, factors, over=True)
 
 
 def push_pull(grid: Grid, values: Tensor) -> Tensor:
     """H v of (n_vertices, K): each one's own value and its means over ever larger surroundings."""
+    return _push_pull(grid, values, None)
+
+
+def push_pull_ratio(grid: Grid, values: Tensor, weight: Tensor) -> Tensor:
+    """H v / H weight for (n_vertices, K) values and (n_vertices,) weights."""
+    return _push_pull(grid, values, weight)
+
+
+def _push_pull(grid: Grid, values: Tensor, weight: Tensor | None) -> Tensor:
     values = values.contiguous()
-    channels = values.shape[1]
-    means = coarse_sums(grid, values, grid.pyramid.pull)
+    columns = values.shape[1] + (weight is not None)
+    means = _coarse(grid, values, weight, grid.pyramid.pull)
     out = torch.empty_like(values)
-    padded = triton.next_power_of_2(channels)
+    padded = triton.next_power_of_2(columns)
     block = max(16, _BLOCK // padded)
     _add_above[(triton.cdiv(grid.room, block),)](
         values,
+        weight,
         means,
         grid.pyramid.parent,
         grid.pyramid.ancestors,
         out,
         grid.room,
         grid.pyramid.rooms[0],
-        channels,
+        columns,
         LEVELS=grid.pyramid.ancestors.shape[0],
         KP=padded,
         BLOCK=block,
@@ -94,15 +100,45 @@ def push_pull(grid: Grid, values: Tensor) -> Tensor:
     return out
 
 
-class Prefix:
-    """Memory for prefix sums of (n_vertices, K) vectors, by the programs of each image."""
+def _coarse(
+    grid: Grid,
+    values: Tensor,
+    weight: Tensor | None,
+    factors: Tensor | None,
+    over: bool = False,
+) -> Tensor:
+    """Sums over coarse vertices, those of the weight first."""
+    columns = values.shape[1] + (weight is not None)
+    prefix = Prefix(grid, values, columns)
+    size = {"KP": prefix.padded, "BLOCK": prefix.block, "num_warps": 8}
+    _sum_parts_of_images[(grid.programs, grid.shape[0])](
+        values, weight, grid.first_vertex, prefix.sums, prefix.parts, columns, **size
+    )
+    pyramid = grid.pyramid
+    count = pyramid.begin.shape[0]
+    out = values.new_empty((count, columns))
+    _sum_ranges[(triton.cdiv(count, prefix.range_block),)](
+        *pyramid.ranges,
+        *prefix.arguments,
+        factors,
+        out,
+        count,
+        columns,
+        OVER=over,
+        KP=prefix.padded,
+        PA=prefix.padded_parts,
+        BLOCK=prefix.range_block,
+    )
+    return out
 
-    def __init__(self, grid: Grid, like: Tensor) -> None:
-        self._grid = grid
-        self.channels = like.shape[1]
-        self.padded = triton.next_power_of_2(self.channels)
+
+class Prefix:
+    """Memory for prefix sums of vectors in so many columns, by the programs of each image."""
+
+    def __init__(self, grid: Grid, like: Tensor, columns: int) -> None:
+        self.padded = triton.next_power_of_2(columns)
         self.block = max(16, 512 // self.padded)
-        self.sums = torch.empty(like.shape, dtype=torch.float64, device=like.device)
+        self.sums = torch.empty((grid.room, columns), dtype=torch.float64, device=like.device)
         shape = grid.shape[0], grid.programs, self.padded
         self.parts = torch.empty(shape, dtype=torch.float64, device=like.device)
         parts = grid.shape[0] * grid.programs
@@ -113,21 +149,6 @@ class Prefix:
         )
         self.arguments = self.sums, self.parts, before, parts
         """Of kernels that call `range_sums`."""
-
-    def over_ranges(self, out: Tensor, factors: Tensor | None) -> None:
-        """Sums over the ranges of the pyramid, times factors."""
-        pyramid = self._grid.pyramid
-        _sum_ranges[(triton.cdiv(out.shape[0], self.range_block),)](
-            *pyramid.ranges,
-            *self.arguments,
-            factors,
-            out,
-            out.shape[0],
-            self.channels,
-            KP=self.padded,
-            PA=self.padded_parts,
-            BLOCK=self.range_block,
-        )
 
 
 def _sum_members(grid: Grid, values: Tensor, out: Tensor) -> Tensor:
@@ -229,9 +250,22 @@ def part_of_image(first_vertex, image, program, programs):
     return low, tl.minimum(low + size, end)
 
 
+@triton.jit
+def _read(values, weight, i, mask, columns, k):
+    """The columns of vertices i, of which the first may be their weight."""
+    if weight is None:
+        both = mask[:, None] & (k < columns)[None, :]
+        at = i.to(tl.int64)[:, None] * columns + k[None, :]
+        return tl.load(values + at, mask=both, other=0)
+    both = mask[:, None] & ((k > 0) & (k < columns))[None, :]
+    at = i.to(tl.int64)[:, None] * (columns - 1) + (k - 1)[None, :]
+    own = tl.load(weight + i, mask=mask, other=0)[:, None]
+    return tl.where(k[None, :] == 0, own, tl.load(values + at, mask=both, other=0))
+
+
 @kernel
 def _sum_parts_of_images(
-    values, first_vertex, sums, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr
+    values, weight, first_vertex, sums, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Prefix sums within the parts, and their totals."""
     program, image = tl.program_id(0), tl.program_id(1)
@@ -243,7 +277,7 @@ def _sum_parts_of_images(
         i = at + tl.arange(0, BLOCK)
         both = (i < end)[:, None] & (k < channels)[None, :]
         where = i.to(tl.int64)[:, None] * channels + k[None, :]
-        own = tl.load(values + where, mask=both, other=0).to(tl.float64)
+        own = _read(values, weight, i, i < end, channels, k).to(tl.float64)
         tl.store(sums + where, tl.cumsum(own, 0) + before[None, :], mask=both)
         before += tl.sum(own, 0)
     tl.store(parts + (image * programs + program) * KP + k, before)
@@ -303,6 +337,7 @@ def _sum_ranges(
     out,
     room,
     channels,
+    OVER: tl.constexpr,
     KP: tl.constexpr,
     PA: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -312,7 +347,11 @@ def _sum_ranges(
     ranges = begin, end, part_before, part_last
     total = range_sums(*ranges, sums, parts, before, count, g, mask, channels, KP, PA)
     if factors is not None:
-        total *= tl.load(factors + g, mask=mask, other=0)[:, None]
+        factor = tl.load(factors + g, mask=mask, other=0)[:, None]
+        if OVER:
+            total = tl.where(total > 0, factor / tl.where(total > 0, total, 1.0), 0.0)
+        else:
+            total *= factor
     k = tl.arange(0, KP)
     to = g.to(tl.int64)[:, None] * channels + k[None, :]
     tl.store(out + to, total.to(out.dtype.element_ty), mask=mask[:, None] & (k < channels)[None, :])
@@ -334,6 +373,7 @@ def above(values, parent, ancestors, i, mask, lower, channels, LEVELS: tl.conste
 @kernel
 def _add_above(
     values,
+    weight,
     means,
     parent,
     ancestors,
@@ -345,11 +385,17 @@ def _add_above(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """A vertex's own values and what is above; with weights, the others over the first column."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     k = tl.arange(0, KP)
-    both = mask[:, None] & (k < channels)[None, :]
-    to = i.to(tl.int64)[:, None] * channels + k[None, :]
-    own = tl.load(values + to, mask=both, other=0)
-    more = above(means, parent, ancestors, i, mask, lower, channels, LEVELS, k)
-    tl.store(out + to, own + more, mask=both)
+    total = _read(values, weight, i, mask, channels, k)
+    total += above(means, parent, ancestors, i, mask, lower, channels, LEVELS, k)
+    if weight is None:
+        to = i.to(tl.int64)[:, None] * channels + k[None, :]
+        tl.store(out + to, total, mask=mask[:, None] & (k < channels)[None, :])
+    else:
+        first = tl.sum(tl.where(k[None, :] == 0, total, 0.0), 1)
+        first = tl.where(mask, first, 1.0)[:, None]
+        to = i.to(tl.int64)[:, None] * (channels - 1) + (k - 1)[None, :]
+        tl.store(out + to, total / first, mask=mask[:, None] & ((k > 0) & (k < channels))[None, :])
