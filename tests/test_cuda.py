@@ -131,7 +131,7 @@ def test_values_beyond_the_usual_range_are_the_cpus(values):
 
 
 def fits(grid):
-    totals = *grid.total.tolist(), *grid.pyramid.totals.tolist()
+    totals = *grid.total.tolist(), *map(int, grid.pyramid.totals)
     return all(n <= room for n, room in zip(totals, grid.rooms, strict=True))
 
 

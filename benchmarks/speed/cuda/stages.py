@@ -61,7 +61,7 @@ class Solve:
     def sizes(self) -> Sizes:
         """Of what is there, not of the room for it."""
         grid, pyramid = self._grid, self._grid.pyramid
-        lower, upper = pyramid.totals.tolist()
+        lower, upper = map(int, pyramid.totals)
         codes = grid.order.codes
         return Sizes(
             pixels=grid.parent.shape[0],

@@ -19,6 +19,7 @@ from torch import Tensor
 from bilateral.ops.cuda import pcg, sums
 from bilateral.ops.cuda.constants import holding
 from bilateral.ops.cuda.multigrid import Multigrid
+from bilateral.ops.cuda.report import FACTS, new_report, write_report
 from bilateral.ops.cuda.survey import survey
 from bilateral.torch import device
 from bilateral.torch.device import HierarchyRooms, Options
@@ -32,8 +33,6 @@ The host looks at the error after each replay.
 _LEAST_ROOM = 256
 _MORE_LEVELS = 2
 """Of multigrid's hierarchy, than the recorded images had."""
-_FACTS = 12
-"""Numbers in a report before the errors of all steps."""
 _KEPT = 4
 """Recordings of so many kinds of solve are kept."""
 
@@ -165,7 +164,7 @@ class Recording:
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
         most, chunk = options.max_iterations, _CHUNK[kind]
         self._steps = most if most <= (_ALL if chunk > 4 else chunk) else chunk
-        self._report = torch.empty(_FACTS + most, dtype=torch.float64, device=values.device)
+        self._report = new_report(most, values.device)
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
@@ -195,10 +194,10 @@ class Recording:
         self._problem = problem = device.Problem(
             where, weight, self._smoothness, self._kind, gaps, options.max_iterations
         )
-        self._trouble = torch.zeros(2, dtype=torch.int32, device=values.device)
+        self._trouble: tuple[Tensor | None, Tensor | None] = None, None
         if isinstance(problem.preconditioner, Multigrid):
-            overflow = where.hierarchy(weight.dtype).overflow.to(torch.int32)
-            self._trouble = torch.cat([overflow.view(1), problem.preconditioner.faint])
+            overflow = where.hierarchy(weight.dtype).overflow
+            self._trouble = overflow, problem.preconditioner.faint
         self._x = problem.start(self._b)
         # Where both graphs leave the solution.
         self._y = torch.empty_like(self._x) if gaps else self._x
@@ -220,12 +219,8 @@ class Recording:
             self._run.step()
         if self._y is not self._x:
             self._y.copy_(self._problem.fill(self._b, self._x))
-        grid, seen = self._grid, self._seen
-        counts = grid.total, grid.pyramid.totals, grid.colours.strange, self._poor, self._trouble
-        converged = (self._run.done == 1).all()
-        sums_ = seen.total.amin(), seen.invalid.amax(), seen.unknown.amax(), converged.double()
-        facts = [torch.cat(counts).double(), torch.stack(sums_)]
-        torch.cat([*facts, self._run.worst], out=self._report)
+        seen, poor = self._seen, self._poor
+        write_report(self._report, self._grid, seen, poor, *self._trouble, self._run)
 
     def solve(
         self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
@@ -244,7 +239,7 @@ class Recording:
         self._first.replay()
         out = sums.slice_(self._grid, self._y)
         steps, most = self._steps, self._options.max_iterations
-        *facts, done = (report := self._report.tolist())[:_FACTS]
+        *facts, done = (report := self._report.tolist())[:FACTS]
         kind = self._judge(facts, smoothness)
         if kind != self._kind:
             return kind
@@ -252,10 +247,10 @@ class Recording:
             while not done and steps < most:
                 self._next.replay()
                 steps += self._steps
-                done = (report := self._report.tolist())[_FACTS - 1]
+                done = (report := self._report.tolist())[FACTS - 1]
             out = sums.slice_(self._grid, self._y)
         self._free.record(stream)
-        errors = pcg.until_zero(report[_FACTS : _FACTS + steps])
+        errors = pcg.until_zero(report[FACTS : FACTS + steps])
         return out, pcg.Outcome(errors, bool(done))
 
     def _judge(self, facts: list[float], smoothness: float) -> str | None:

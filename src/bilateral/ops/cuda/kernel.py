@@ -22,6 +22,8 @@ _SIZES = [
     "programs",
     "room",
     "rows",
+    "steps",
+    "stride",
     "tiles",
     "upper",
     "width",

@@ -72,16 +72,15 @@ def sort_vertices(colours: Colours, tiles: Layout, features: Features, images: i
             BLOCK=_BLOCK,
         )
     if words == 1:
-        ordered, colour = torch.sort(codes[0], stable=True)
+        ordered, places = torch.sort(codes[0], stable=True)
         codes = ordered[None]
     else:
-        colour = torch.argsort(codes[0], stable=True)
+        places = torch.argsort(codes[0], stable=True)
         for word in codes[1:]:
-            colour = colour[torch.argsort(word[colour], stable=True)]
-        codes = codes[:, colour].contiguous()
-    colour = colour.to(torch.int32)
-    rank = torch.empty_like(colour)
-    _invert[(triton.cdiv(room, _BLOCK),)](colour, rank, room, BLOCK=_BLOCK)
+            places = places[torch.argsort(word[places], stable=True)]
+        codes = codes[:, places].contiguous()
+    colour, rank = (torch.empty_like(places, dtype=torch.int32) for _ in range(2))
+    _invert[(triton.cdiv(room, _BLOCK),)](places, colour, rank, room, BLOCK=_BLOCK)
     return Order(colour, rank, codes, below)
 
 
@@ -144,7 +143,9 @@ def _find_codes(
 
 
 @kernel
-def _invert(colour, rank, room, BLOCK: tl.constexpr):
+def _invert(places, colour, rank, room, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
-    tl.store(rank + tl.load(colour + i, mask=mask, other=0), i, mask=mask)
+    own = tl.load(places + i, mask=mask, other=0)
+    tl.store(colour + i, own.to(tl.int32), mask=mask)
+    tl.store(rank + own, i, mask=mask)

@@ -83,7 +83,8 @@ class Iteration:
         self._norm, self._alpha, self._lengths, errors = zeros.split_with_sizes(
             [size, size, most_steps * size, most_steps * images]
         )
-        self._errors = errors.view(most_steps, images)
+        self.errors = errors.view(most_steps, images)
+        """The estimate after each step; 0 where an image had ended before."""
         states = torch.zeros(size + 2 * images, dtype=torch.int32, device=device)
         self._finished, self.done, self._step = states.split_with_sizes([size, images, images])
         """`done`, of each image: 1 if it has converged, 2 if it took all steps that are allowed."""
@@ -156,11 +157,11 @@ class Iteration:
             self._scale,
             self._numbers,
             self._lengths,
-            self._errors,
+            self.errors,
             self._finished,
             self.done,
             self._step,
-            self._errors.shape[0],
+            self.errors.shape[0],
             images,
             grid.programs,
             FIRST=first,
@@ -200,11 +201,6 @@ class Iteration:
             num_warps=8,
         )
 
-    @property
-    def worst(self) -> Tensor:
-        """The error estimate after each step of the worst image; 0 where all had ended before."""
-        return self._errors.amax(1)
-
 
 def solve(
     matrix: Matrix,
@@ -228,7 +224,7 @@ def solve(
         run.step()
         if step % _BETWEEN_LOOKS == 0 and tolerance >= 0 and bool((run.done != 0).all()):
             break
-    errors = until_zero(run.worst[:step].tolist())
+    errors = until_zero(run.errors[:step].amax(1).tolist())
     return Outcome(errors, bool((run.done == 1).all()))
 
 

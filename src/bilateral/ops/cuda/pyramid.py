@@ -41,8 +41,8 @@ class Pyramid(NamedTuple):
     """
     pull: Tensor
     """For the start: 4^-level over the number of vertices, likewise."""
-    totals: Tensor
-    """How many there are: at the first level, and at all others together."""
+    totals: tuple[Tensor, Tensor]
+    """How many there are: at the first level, and at all others together; (1,) each."""
     rooms: tuple[int, int]
     """For how many of each there is room."""
 
@@ -90,9 +90,9 @@ def build_pyramid(
     # Level after level, as they are numbered.
     numbers = torch.cumsum(marks.view(-1), 0, dtype=torch.int32)
     upper = int(numbers[-1]) if rooms is None else rooms[1]
-    ancestors = torch.zeros((depth - 1 if depth > 1 else 0, lower), **like)
-    begin, end = torch.zeros((2, lower + upper), **like)
-    push, pull = torch.zeros((2, lower + upper), dtype=torch.float64, device=device)
+    ancestors = torch.empty((depth - 1 if depth > 1 else 0, lower), **like)
+    begin, end, part_before, part_last = (torch.empty(lower + upper, **like) for _ in range(4))
+    push, pull = (torch.empty_like(begin, dtype=torch.float64) for _ in range(2))
     _gather_upper[(triton.cdiv(lower, _BLOCK), max(depth, 1))](
         marks,
         numbers,
@@ -114,10 +114,8 @@ def build_pyramid(
         colours.first.shape[0] // images,
         BLOCK=_BLOCK,
     )
-    size = end - begin
-    push, pull = push * size, pull / size.clamp(min=1)
-    part_before, part_last = torch.empty((2, lower + upper), **like)
-    _find_parts[(triton.cdiv(lower + upper, _BLOCK),)](
+    totals = number[-1:], numbers[-1:]
+    _finish[(triton.cdiv(lower + upper, _BLOCK),)](
         begin,
         end,
         first_vertex,
@@ -125,12 +123,15 @@ def build_pyramid(
         colours.tile,
         part_before,
         part_last,
-        lower + upper,
+        push,
+        pull,
+        *totals,
+        lower,
+        upper,
         colours.first.shape[0] // images,
         programs,
         BLOCK=_BLOCK,
     )
-    totals = torch.cat([number[-1:], numbers[-1:]])
     parts = part_before, part_last
     return Pyramid(parent, ancestors, begin, end, *parts, push, pull, totals, (lower, upper))
 
@@ -279,7 +280,7 @@ def _part(v, on, first_vertex, colour, tile, tiles, programs):
 
 
 @kernel
-def _find_parts(
+def _finish(
     begin,
     end,
     first_vertex,
@@ -287,17 +288,33 @@ def _find_parts(
     tile,
     part_before,
     part_last,
-    room,
+    push,
+    pull,
+    lower_total,
+    upper_total,
+    lower,
+    upper,
     tiles,
     programs,
     BLOCK: tl.constexpr,
 ):
+    """Parts of coarse vertices, and what their sizes do to their weights; 0 where there is none."""
     g = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = g < room
-    low = tl.load(begin + g, mask=mask, other=0) - 1
-    high = tl.load(end + g, mask=mask, other=0) - 1
-    on_low, on_high = mask & (low >= 0), mask & (high >= 0)
-    before = _part(low, on_low, first_vertex, colour, tile, tiles, programs)
-    last = _part(high, on_high, first_vertex, colour, tile, tiles, programs)
+    mask = g < lower + upper
+    first = g < lower
+    there = first & (g < tl.load(lower_total))
+    there = there | (mask & (first == 0) & (g - lower < tl.load(upper_total)))
+    from_ = tl.load(begin + g, mask=there, other=0)
+    to = tl.load(end + g, mask=there, other=0)
+    tl.store(begin + g, from_, mask=mask)
+    tl.store(end + g, to, mask=mask)
+    on_low, on_high = there & (from_ > 0), there & (to > 0)
+    before = _part(from_ - 1, on_low, first_vertex, colour, tile, tiles, programs)
+    last = _part(to - 1, on_high, first_vertex, colour, tile, tiles, programs)
     tl.store(part_before + g, tl.where(on_low, before, 0), mask=mask)
     tl.store(part_last + g, tl.where(on_high, last, 0), mask=mask)
+    size = (to - from_).to(tl.float64)
+    up = tl.load(push + g, mask=there, other=0) * size
+    down = tl.load(pull + g, mask=there, other=0) / tl.maximum(size, 1.0)
+    tl.store(push + g, up, mask=mask)
+    tl.store(pull + g, down, mask=mask)

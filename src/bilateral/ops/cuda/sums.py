@@ -90,6 +90,7 @@ def _push_pull(grid: Grid, values: Tensor, weight: Tensor | None) -> Tensor:
         grid.pyramid.parent,
         grid.pyramid.ancestors,
         out,
+        grid.total,
         grid.room,
         grid.pyramid.rooms[0],
         columns,
@@ -378,6 +379,7 @@ def _add_above(
     parent,
     ancestors,
     out,
+    total,
     room,
     lower,
     channels,
@@ -387,15 +389,15 @@ def _add_above(
 ):
     """A vertex's own values and what is above; with weights, the others over the first column."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < room
+    mask = i < tl.minimum(tl.load(total), room)
     k = tl.arange(0, KP)
-    total = _read(values, weight, i, mask, channels, k)
-    total += above(means, parent, ancestors, i, mask, lower, channels, LEVELS, k)
+    sums = _read(values, weight, i, mask, channels, k)
+    sums += above(means, parent, ancestors, i, mask, lower, channels, LEVELS, k)
     if weight is None:
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
-        tl.store(out + to, total, mask=mask[:, None] & (k < channels)[None, :])
+        tl.store(out + to, sums, mask=mask[:, None] & (k < channels)[None, :])
     else:
-        first = tl.sum(tl.where(k[None, :] == 0, total, 0.0), 1)
+        first = tl.sum(tl.where(k[None, :] == 0, sums, 0.0), 1)
         first = tl.where(mask, first, 1.0)[:, None]
         to = i.to(tl.int64)[:, None] * (channels - 1) + (k - 1)[None, :]
-        tl.store(out + to, total / first, mask=mask[:, None] & ((k > 0) & (k < channels))[None, :])
+        tl.store(out + to, sums / first, mask=mask[:, None] & ((k > 0) & (k < channels))[None, :])

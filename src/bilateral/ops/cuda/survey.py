@@ -54,9 +54,10 @@ def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> T
         weight,
         grid.neighbours,
         grid.total,
-        smoothness / easy,
+        smoothness,
         out,
         grid.room,
+        EASY=easy,
         D=grid.neighbours.shape[0],
         BLOCK=256,
     )
@@ -122,11 +123,20 @@ def _conclude(parts, out, programs, channels, PP: tl.constexpr):
 
 @kernel
 def _count_poor(
-    mass, weight, neighbours, total, numbers, out, room, D: tl.constexpr, BLOCK: tl.constexpr
+    mass,
+    weight,
+    neighbours,
+    total,
+    smoothness,
+    out,
+    room,
+    EASY: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
-    least = tl.load(numbers)  # of a pixel's weight
+    least = tl.load(smoothness) / EASY  # of a pixel's weight
     own = tl.load(weight + i, mask=mask, other=1)
     pixels = tl.load(mass + i, mask=mask, other=0)
     far = mask & (least * pixels > own)
