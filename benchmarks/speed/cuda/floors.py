@@ -76,14 +76,14 @@ def preconditioner(s: Sizes) -> int:
 
 
 def residual(s: Sizes) -> int:
-    """x, n, weights, b and edges to r and d; then z, as in each step."""
-    return 4 * s.vertices * (4 + s.rows + 2) + _lifted(s) + _preconditioned(s)
+    """x, n, weights, b and edges to r, and its coarse sums."""
+    return 4 * s.vertices * (4 + s.rows + 1) + _lifted(s)
 
 
 def conjugate_gradients(s: Sizes) -> int:
     """Each step in three passes, apart because of its sums over all vertices."""
-    product = 4 * s.vertices * (5 + s.rows + 1)  # d, z, n, weights, masses and edges to A d
-    descent = 4 * s.vertices * (5 + 3)  # z, d, x, r and A d to d, x and r
+    product = 4 * s.vertices * (4 + s.rows + 1)  # z, y, n, diagonal and edges to A z
+    descent = 4 * s.vertices * (7 + 4)  # z, d, A z, A d, x, r and masses to d, A d, x and r
     return s.steps * (product + descent + _lifted(s) + _preconditioned(s))
 
 
@@ -98,8 +98,8 @@ def _lifted(s: Sizes) -> int:
 
 
 def _preconditioned(s: Sizes) -> int:
-    """r, the diagonal's inverse, coarse sums and where they are to z."""
-    return 4 * (s.vertices * (3 + 1) + s.coarse + s.above)
+    """r, the diagonal's inverse, n, coarse sums and where they are to z and y."""
+    return 4 * (s.vertices * (4 + 2) + s.coarse + s.above)
 
 
 FLOORS: dict[str, Callable[[Sizes], int]] = {

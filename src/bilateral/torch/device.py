@@ -191,11 +191,16 @@ class Problem:
             tolerance,
         )
 
-    def fill(self, b: Tensor, x: Tensor) -> Tensor:
-        """The solution with the paper's start in parts without data."""
+    def elsewhere(self, b: Tensor) -> Tensor | None:
+        """The paper's start for parts without data; None if x has it there, or there are none."""
         if self.kind != "multigrid" or self.active is None:
-            return x
-        return torch.where(self.active[:, None], x, self._pulled(b))
+            return None
+        return self._pulled(b)
+
+    def fill(self, x: Tensor, elsewhere: Tensor, out: Tensor | None = None) -> Tensor:
+        """The solution: x where there are data."""
+        assert self.active is not None
+        return torch.where(self.active[:, None], x, elsewhere, out=out)
 
     def _pulled(self, b: Tensor) -> Tensor:
         """The paper's start: H b / H weight."""
@@ -265,7 +270,8 @@ def solve(
     if options.exact and outcome.residuals:
         reached = outcome.converged or outcome.residuals[-1] <= options.tolerance
         outcome = outcome._replace(converged=reached)
-    problem.y = problem.fill(b, x)
+    elsewhere = problem.elsewhere(b)
+    problem.y = x if elsewhere is None else problem.fill(x, elsewhere)
     return sums.slice_(grid, problem.y.to(values.dtype)), problem, outcome
 
 

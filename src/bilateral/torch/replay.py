@@ -24,12 +24,13 @@ from bilateral.ops.cuda.survey import survey
 from bilateral.torch import device
 from bilateral.torch.device import HierarchyRooms, Options
 
+_FIRST = {"multigrid": 1, "pyramid": 8, "jacobi": 8}
+"""Steps in the first graph of a recording."""
+_NEXT = {"multigrid": 1, "pyramid": 4, "jacobi": 4}
+"""Steps in the other, which is replayed as often as the solve before took it to be, and then until
+the error is small enough, at which the host looks each time."""
 _ALL = 32
-_CHUNK = {"multigrid": 4, "pyramid": 12, "jacobi": 12}
-"""Steps in a recording; all if they are no more than `_ALL`, which multigrid never takes.
-
-The host looks at the error after each replay.
-"""
+"""If no more steps are allowed, the first graph has all of them, but for multigrid's."""
 _LEAST_ROOM = 256
 _MORE_LEVELS = 2
 """Of multigrid's hierarchy, than the recorded images had."""
@@ -162,8 +163,11 @@ class Recording:
         self._reference, self._values = reference.clone(), values.clone()
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
-        most, chunk = options.max_iterations, _CHUNK[kind]
-        self._steps = most if most <= (_ALL if chunk > 4 else chunk) else chunk
+        most = options.max_iterations
+        few = most <= (_FIRST[kind] if kind == "multigrid" else _ALL)
+        self._steps = most if few else _FIRST[kind]
+        self._ahead = 0
+        """How often the second graph is replayed before the host looks."""
         self._report = new_report(most, values.device)
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -177,7 +181,7 @@ class Recording:
                 self._begin()
             if self._steps < most:
                 with torch.cuda.graph(self._next, pool=self._first.pool()):
-                    self._go_on()
+                    self._go_on(_NEXT[kind])
 
     def _begin(self) -> None:
         """Everything up to the first steps."""
@@ -199,8 +203,9 @@ class Recording:
             overflow = where.hierarchy(weight.dtype).overflow
             self._trouble = overflow, problem.preconditioner.faint
         self._x = problem.start(self._b)
+        self._elsewhere = problem.elsewhere(self._b)
         # Where both graphs leave the solution.
-        self._y = torch.empty_like(self._x) if gaps else self._x
+        self._y = self._x if self._elsewhere is None else torch.empty_like(self._x)
         self._run = pcg.Iteration(
             problem.matrix,
             problem.preconditioner,
@@ -211,14 +216,14 @@ class Recording:
             options.max_iterations,
             options.tolerance,
         )
-        self._go_on()
+        self._go_on(self._steps)
 
-    def _go_on(self) -> None:
+    def _go_on(self, steps: int) -> None:
         """Some more steps, and a report."""
-        for _ in range(self._steps):
+        for _ in range(steps):
             self._run.step()
-        if self._y is not self._x:
-            self._y.copy_(self._problem.fill(self._b, self._x))
+        if self._elsewhere is not None:
+            self._problem.fill(self._x, self._elsewhere, out=self._y)
         seen, poor = self._seen, self._poor
         write_report(self._report, self._grid, seen, poor, *self._trouble, self._run)
 
@@ -237,8 +242,11 @@ class Recording:
             self._weights.copy_(weights)
         self._smoothness.fill_(smoothness)
         self._first.replay()
+        for _ in range(self._ahead):
+            self._next.replay()
         out = sums.slice_(self._grid, self._y)
-        steps, most = self._steps, self._options.max_iterations
+        more, most = _NEXT[self._kind], self._options.max_iterations
+        steps = self._steps + self._ahead * more
         *facts, done = (report := self._report.tolist())[:FACTS]
         kind = self._judge(facts, smoothness)
         if kind != self._kind:
@@ -246,11 +254,12 @@ class Recording:
         if not done and steps < most:
             while not done and steps < most:
                 self._next.replay()
-                steps += self._steps
+                steps += more
                 done = (report := self._report.tolist())[FACTS - 1]
             out = sums.slice_(self._grid, self._y)
         self._free.record(stream)
         errors = pcg.until_zero(report[FACTS : FACTS + steps])
+        self._ahead = max(0, -(-(len(errors) - self._steps) // more))
         return out, pcg.Outcome(errors, bool(done))
 
     def _judge(self, facts: list[float], smoothness: float) -> str | None:

@@ -4,14 +4,14 @@ Everything of a step happens on the device, its scalars included, and the steps 
 where its channels have converged. So the host may launch steps ahead. With the paper's
 preconditioners a step is four kernels:
 
+- z = M^-1 r, y = D_n z, and the parts of r^T z;
 - q = A z, and the parts of z^T A z;
 - d = z + beta d, s = q + beta s, x += alpha d, r -= alpha s, and prefix sums of r;
-- r's sums over coarse vertices, and how far the solution is;
-- z = M^-1 r, y = D_n z, and the parts of r^T z.
+- r's sums over coarse vertices, and how far the solution is.
 
 That is the variant of Chronopoulos and Gear (1989), in which s = A d is never computed as such: a
-product reads one number per neighbour, not z, d and n. With multigrid the third kernel only
-judges, and a V-cycle comes before the last.
+product reads one number per neighbour, not z, d and n. With multigrid a V-cycle comes before the
+first kernel, and the last one only judges.
 
 All programs add up the parts of sums they need: that takes less than another kernel.
 """
@@ -103,14 +103,13 @@ class Iteration:
             self._cycles.settle(b, x)
         self._descend(matrix.multiply(x), b)
         self._lift(first=True)
-        self._precondition()
 
     def step(self) -> None:
-        """D = z + beta d; x += alpha d; r -= alpha A d; z = M^-1 r."""
+        """Z = M^-1 r; d = z + beta d; x += alpha d; r -= alpha A d."""
+        self._precondition()
         self._A.step(self._z, self._y, self._q, self._parts, self.done)
         self._descend(self._q)
         self._lift()
-        self._precondition()
 
     def _descend(self, q: Tensor, b: Tensor | None = None) -> None:
         grid = self._A.grid
