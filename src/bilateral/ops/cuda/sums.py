@@ -45,8 +45,8 @@ def splat(grid: Grid, pixels: Tensor, weights: Tensor | None = None) -> Tensor:
         width,
         channels,
         columns,
-        BLOCK=max(16, triton.next_power_of_2(tiles.most)),
-        num_warps=1 if tiles.most <= 64 else 4,
+        BLOCK=max(32, triton.next_power_of_2(tiles.most)),
+        num_warps=1,
     )
     return out
 
@@ -207,17 +207,22 @@ def _splat(
         c = tl.zeros((BLOCK,), out.dtype.element_ty) + 1
         if weights is not None:
             c = tl.load(weights + pixel, mask=inside, other=0)
-        for at in range(low, high, 16):
-            v = at + tl.arange(0, 16)
-            mine = own[None, :] == (v - low)[:, None]
-            to = tl.load(rank + v, mask=v < high, other=0).to(tl.int64) * columns
+        value = c * tl.load(pixels + pixel * channels, mask=inside, other=0)
+        for v in range(low, high):
+            mine = own == v - low
+            to = out + tl.load(rank + v).to(tl.int64) * columns
             if weights is not None:
-                tl.store(out + to, tl.sum(tl.where(mine, c[None, :], 0), 1), mask=v < high)
+                tl.store(to, tl.sum(tl.where(mine, c, 0), 0))
                 to += 1
-            for k in range(0, channels):
-                value = c * tl.load(pixels + pixel * channels + k, mask=inside, other=0)
-                total = tl.sum(tl.where(mine, value[None, :], 0), 1)
-                tl.store(out + to + k, total, mask=v < high)
+            tl.store(to, tl.sum(tl.where(mine, value, 0), 0))
+        for k in range(1, channels):
+            value = c * tl.load(pixels + pixel * channels + k, mask=inside, other=0)
+            for v in range(low, high):
+                total = tl.sum(tl.where(own == v - low, value, 0), 0)
+                to = tl.load(rank + v).to(tl.int64) * columns + k
+                if weights is not None:
+                    to += 1
+                tl.store(out + to, total)
 
 
 @triton.jit
