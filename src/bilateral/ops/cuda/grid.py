@@ -12,6 +12,7 @@ from torch import Tensor
 from bilateral.ops.cuda.colours import (
     Colours,
     Features,
+    divide,
     find_colours,
     tile_bounds,
     tile_programs,
@@ -219,7 +220,8 @@ def _follow(
         inside = p < count
         start = image.to(tl.int64) * height * width
         begin = start + y * width + (below - y) * x
-        pixel = start + (y + p // across) * width + x + p % across
+        down, aside = divide(p, across)
+        pixel = start + (y + down) * width + x + aside
         colour = tl.load(first + tile) + tl.load(local + begin + p, mask=inside, other=0)
         vertex = tl.load(rank + tl.minimum(colour, room - 1), mask=inside, other=0)
         tl.store(parent + pixel, vertex, mask=inside)

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.colours import tile_bounds, tile_programs
+from bilateral.ops.cuda.colours import divide, tile_bounds, tile_programs
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 
@@ -44,7 +44,6 @@ def splat(grid: Grid, pixels: Tensor, weights: Tensor | None = None) -> Tensor:
         height,
         width,
         channels,
-        columns,
         BLOCK=max(32, triton.next_power_of_2(tiles.most)),
         num_warps=1,
     )
@@ -190,17 +189,20 @@ def _splat(
     height,
     width,
     channels,
-    columns,
     BLOCK: tl.constexpr,
 ):
     """The sums over the pixels of each vertex, tile by tile."""
+    columns = channels
+    if weights is not None:
+        columns = channels + 1
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, right = tile_bounds(top, left, rows, columns_of_tiles, tile)
         count, across = (below - y) * (right - x), right - x
         inside = p < count
         start = image.to(tl.int64) * height * width
-        pixel = start + (y + p // across) * width + x + p % across
+        down, aside = divide(p, across)
+        pixel = start + (y + down) * width + x + aside
         begin = start + y * width + (below - y) * x
         own = tl.load(local + begin + p, mask=inside, other=-1).to(tl.int32)
         low, high = tl.load(first + tile), tl.load(first + tile + 1)
@@ -210,19 +212,15 @@ def _splat(
         value = c * tl.load(pixels + pixel * channels, mask=inside, other=0)
         for v in range(low, high):
             mine = own == v - low
-            to = out + tl.load(rank + v).to(tl.int64) * columns
+            to = tl.load(rank + v).to(tl.int64) * columns
             if weights is not None:
-                tl.store(to, tl.sum(tl.where(mine, c, 0), 0))
-                to += 1
-            tl.store(to, tl.sum(tl.where(mine, value, 0), 0))
+                tl.store(out + to, tl.sum(tl.where(mine, c, 0), 0))
+            tl.store(out + to + columns - channels, tl.sum(tl.where(mine, value, 0), 0))
         for k in range(1, channels):
             value = c * tl.load(pixels + pixel * channels + k, mask=inside, other=0)
             for v in range(low, high):
-                total = tl.sum(tl.where(own == v - low, value, 0), 0)
-                to = tl.load(rank + v).to(tl.int64) * columns + k
-                if weights is not None:
-                    to += 1
-                tl.store(out + to, total)
+                to = tl.load(rank + v).to(tl.int64) * columns + columns - channels + k
+                tl.store(out + to, tl.sum(tl.where(own == v - low, value, 0), 0))
 
 
 @triton.jit
