@@ -85,7 +85,7 @@ CASES = [
     ((1, 1, 13, 3), 4.0, np.uint8),
     ((3, 4, 3, 3), 0.5, np.float64),
     ((1, 12, 10, 3), 64.0, np.uint8),
-    ((1, 14, 13, 3), 12.0, np.uint8),  # tiles of several blocks
+    ((1, 14, 13, 3), 12.0, np.uint8),  # tiles of many pixels
     ((2, 18, 17, 3), 64.0, np.uint8),  # tiles whose pixels are sorted
 ]
 
@@ -128,6 +128,15 @@ def test_values_beyond_the_usual_range_are_the_cpus(values):
     splat = sums.splat(both.grid, torch.ones(42, 1, device=DEVICE, dtype=torch.float64))
     (mine,), grid = both.there(splat), both.cpus[0]
     assert_array_equal(mine[:, 0], grid.splat(np.ones((6, 7))))
+
+
+def test_pixels_of_the_greatest_key_are_counted():
+    rng = np.random.default_rng(18)
+    colours = np.array([[0.0, 0.0, 0.0], [3e9, 1e9, 3e9]])  # the other's cells are the last ones
+    both = Both(colours[rng.integers(0, 2, (1, 5, 7))], 8.0)
+    assert both.grid.colours.keys.max() == 2**63 - 1
+    (mass,), grid = both.there(both.grid.mass), both.cpus[0]
+    assert_array_equal(mass, grid.splat(np.ones((5, 7))))
 
 
 def fits(grid):

@@ -1,7 +1,7 @@
 """The distinct colours of each tile, which are its vertices.
 
-A tile of an image has few pixels: each program compares all pairs of one tile's. The keys of a
-tile's colours come sorted. Where tiles are large, all pixels are sorted instead.
+A tile of an image has few pixels, and of fewer colours: a program finds the least key of a tile,
+then the next, and so on, which come sorted. Where tiles are large, all pixels are sorted instead.
 """
 
 from typing import Any, NamedTuple
@@ -17,8 +17,9 @@ from bilateral.ops.cuda.layout import Layout
 from bilateral.ops.cuda.prefix import sums_before
 
 _MOST_PIXELS = 256
-"""Of a tile whose pairs are compared."""
+"""Of a tile whose colours are found one by one."""
 _BLOCK = 64
+"""Of the pixels of larger ones."""
 _MOST_PROGRAMS = 4096
 """Of a kernel that goes from tile to tile: to start one takes longer than most tiles."""
 
@@ -50,6 +51,8 @@ class Colours(NamedTuple):
     keys: Tensor
     tile: Tensor
     """Of each colour."""
+    size: Tensor
+    """The number of pixels of each; 0 after the last."""
     first: Tensor
     """The first colour of each tile, and their number, as far as there is room."""
     total: Tensor
@@ -76,8 +79,8 @@ def find_colours(pixels: Tensor, tiles: Layout, features: Features, room: int | 
     counts = torch.empty(count, dtype=torch.int32, **like)
     strange = torch.zeros(1, dtype=torch.int32, **like)
     few = tiles.most <= _MOST_PIXELS
+    sizes = torch.empty(size, dtype=torch.int16, **like) if few else None
     local = torch.empty(size, dtype=torch.int16 if few else torch.int32, **like)
-    block = min(_BLOCK, max(16, triton.next_power_of_2(tiles.most)))
     numbers = constant((features.limit,), torch.float64, pixels.device)
     tables = tiles.top, tiles.left, tiles.rows, tiles.columns
     programs = tile_programs(count)
@@ -87,6 +90,7 @@ def find_colours(pixels: Tensor, tiles: Layout, features: Features, room: int | 
         *tables,
         count,
         keys,
+        sizes,
         local,
         counts,
         strange,
@@ -96,28 +100,23 @@ def find_colours(pixels: Tensor, tiles: Layout, features: Features, room: int | 
         C=channels,
         FIELD=features.field,
         MIDDLE=features.middle,
-        BLOCK=block,
-        MODE="pixels" if not few else "ranks" if tiles.most <= block else "keys",
+        BLOCK=max(32, triton.next_power_of_2(tiles.most)) if few else _BLOCK,
+        RANK=few,
         num_warps=1,
     )
     if not few:
         return _sorted_colours(keys, local, tiles, images, strange, room)
-    if tiles.most > block:
-        leads = torch.empty(size, dtype=torch.int8, **like)
-        distinct = torch.empty_like(keys)
-        where = *tables, count, height, width
-        _find_leaders[programs](keys, leads, counts, *where, BLOCK=block)
-        _rank[programs](keys, leads, distinct, local, *where, BLOCK=block)
-        keys = distinct
     first = sums_before(counts)
     found = int(first[-1]) if room is None else room
     own_keys = torch.empty(found, dtype=keys.dtype, **like)
+    own_size = torch.zeros(found, dtype=torch.int32, **like)
     tile = torch.empty(found, dtype=torch.int32, **like)
+    own = own_keys, own_size, tile
     _gather_keys[programs](
-        keys, first, own_keys, tile, *tables, count, found, height, width, BLOCK=32, num_warps=1
+        keys, sizes, first, *own, *tables, count, found, height, width, BLOCK=32, num_warps=1
     )
     total, first = first[-1:].clone(), first.clamp(max=found)
-    return Colours(own_keys, tile, first, total, strange, local, None, None)
+    return Colours(own_keys, tile, own_size, first, total, strange, local, None, None)
 
 
 def tile_programs(tiles: int) -> tuple[int]:
@@ -164,6 +163,7 @@ def _sorted_colours(
     return Colours(
         own_keys[:-1],
         own_tile[:-1],
+        first_member.diff(),
         sums_before(counts).clamp(max=found),
         total,
         strange,
@@ -174,10 +174,17 @@ def _sorted_colours(
 
 
 @triton.jit
+def divide(a, b):
+    """Quotient and rest of numbers that are not below 0: knowing that saves instructions."""
+    whole = (tl.cast(a, tl.uint32) // tl.cast(b, tl.uint32)).to(tl.int32)
+    return whole, a - whole * b
+
+
+@triton.jit
 def tile_bounds(top, left, rows, columns, tile):
     """Image, first and last row and column of a tile."""
-    image, within = tile // (rows * columns), tile % (rows * columns)
-    row, column = within // columns, within % columns
+    image, within = divide(tile, rows * columns)
+    row, column = divide(within, columns)
     y, below = tl.load(top + row), tl.load(top + row + 1)
     x, right = tl.load(left + column), tl.load(left + column + 1)
     return image, y, below, x, right
@@ -197,16 +204,22 @@ def _key(
     keys,
 ):
     """Cells of a pixel's features, packed, and whether one of its channels is out of range."""
-    key = (at * 0).to(keys.dtype.element_ty)
-    strange = inside & (at < 0)
+    key = tl.zeros_like(at).to(keys.dtype.element_ty)
+    zero = tl.zeros_like(at).to(tl.float64)
+    BYTES: tl.constexpr = pixels.dtype.element_ty == tl.uint8
+    strange = inside & (zero > 0)
     for k in tl.static_range(C):
-        cell = tl.load(affine + k * (C + 1) + C) + MIDDLE + at * 0.0
+        cell = affine[k * (C + 1) + C] + MIDDLE + zero
         for c in tl.static_range(C):
             value = tl.load(pixels + at + c * size, mask=inside, other=0).to(tl.float64)
-            cell += tl.load(affine + k * (C + 1) + c) * value
-            strange = strange | (inside & ((value >= 0) & (value <= limit) == 0))
-        cell = tl.minimum(tl.maximum(cell, 0.0), (1 << FIELD) - 1.0)
-        key |= cell.to(keys.dtype.element_ty) << (k * FIELD)
+            cell += affine[k * (C + 1) + c] * value
+            if not BYTES:
+                strange = strange | (inside & ((value >= 0) & (value <= limit) == 0))
+        if BYTES and MIDDLE == 0:  # cells fit, but for rounding
+            cell = tl.minimum(cell.to(keys.dtype.element_ty), (1 << FIELD) - 1)
+        else:
+            cell = tl.minimum(tl.maximum(cell, 0.0), (1 << FIELD) - 1.0).to(keys.dtype.element_ty)
+        key |= cell << (k * FIELD)
     return key, strange
 
 
@@ -220,6 +233,7 @@ def _find_keys(
     columns,
     tiles,
     keys,
+    sizes,
     local,
     counts,
     strange,
@@ -230,118 +244,67 @@ def _find_keys(
     FIELD: tl.constexpr,
     MIDDLE: tl.constexpr,
     BLOCK: tl.constexpr,
-    MODE: tl.constexpr,
+    RANK: tl.constexpr,
 ):
-    """The keys of tiles. For "ranks", the distinct ones, sorted, and each pixel's place among them.
+    """The keys of tiles, and the pixels beside them.
 
-    That takes tiles of one block. For "pixels", the pixels beside their keys.
+    To rank takes tiles of one block: the distinct keys, sorted, and each pixel's place among them.
     """
     size = height * width
     limit = tl.load(numbers)
+    matrix = ()
+    for k in tl.static_range(C * (C + 1)):
+        matrix += (tl.load(affine + k),)  # type: ignore[assignment]
     lane = tl.arange(0, BLOCK)
     most: tl.constexpr = (1 << (FIELD * C)) - 1  # of a key
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
         count, across = (below - y) * (right - x), right - x
         begin = image.to(tl.int64) * size + y * width + (below - y) * x
-        for first in range(0, count, BLOCK):
+        for first in range(0, 1 if RANK else count, BLOCK):
             p = first + lane
             inside = p < count
-            pixel = (y + p // across) * width + x + p % across
+            down, aside = divide(p, across)
+            pixel = (y + down) * width + x + aside
             at = image.to(tl.int64) * size * C + pixel
-            key, odd = _key(pixels, affine, at, inside, size, limit, C, FIELD, MIDDLE, keys)
+            key, odd = _key(pixels, matrix, at, inside, size, limit, C, FIELD, MIDDLE, keys)
             tl.store(strange + lane * 0, 1, mask=odd)
-            if MODE == "ranks":
-                _rank_block(keys + begin, local + begin, counts + tile, key, lane, inside, most)
+            if RANK:
+                into = keys + begin, sizes + begin, local + begin, counts + tile
+                _rank_block(*into, key, lane, count, most)
             else:
                 tl.store(keys + begin + p, key, mask=inside)
-                if MODE == "pixels":
-                    tl.store(local + begin + p, (image * size + pixel).to(tl.int32), mask=inside)
+                tl.store(local + begin + p, (image * size + pixel).to(tl.int32), mask=inside)
 
 
 @triton.jit
-def _rank_block(keys, local, counts, key, lane, inside, most: tl.constexpr):
-    """The distinct ones of a block of keys, sorted, and each one's place among them."""
-    same = (key[:, None] == key[None, :]) & (lane[None, :] < lane[:, None])
-    leads = (tl.sum(same.to(tl.int32), 1) == 0) & inside
-    count = tl.sum(leads.to(tl.int32), 0)
-    tl.store(keys + tl.cumsum(leads.to(tl.int32), 0) - 1, key, mask=leads)
-    tl.store(counts, count)
-    tl.debug_barrier()
+def _rank_block(keys, sizes, local, counts, key, lane, count, most: tl.constexpr):
+    """The distinct ones of a block of keys, sorted, how many have each, and each one's place."""
+    inside = lane < count
+    key = tl.where(inside, key, most)
+    least = tl.min(key, 0)
     rank = lane * 0
-    for at in range(0, count, 16):
-        q = at + tl.arange(0, 16)
-        other = tl.load(keys + q, mask=q < count, other=most)
-        rank += tl.sum(((other[None, :] < key[:, None]) & (q < count)[None, :]).to(tl.int32), 1)
-    tl.debug_barrier()
-    tl.store(keys + rank, key, mask=leads)
+    found, done = tl.zeros((), tl.int32), tl.zeros((), tl.int32)
+    while done < count:
+        mine = inside & (key == least)
+        number = tl.sum(mine.to(tl.int32), 0)
+        tl.store(keys + found, least)
+        tl.store(sizes + found, number.to(tl.int16))
+        rank = tl.where(mine, found, rank)
+        least = tl.min(tl.where(key > least, key, most), 0)
+        found += 1
+        done += number
+    tl.store(counts, found)
     tl.store(local + lane, rank.to(tl.int16), mask=inside)
-
-
-@kernel
-def _find_leaders(
-    keys, leads, counts, top, left, rows, columns, tiles, height, width, BLOCK: tl.constexpr
-):
-    """Which pixels of tiles of several blocks are the first of their key, and how many."""
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
-        size = (below - y) * (right - x)
-        begin = image.to(tl.int64) * height * width + y * width + (below - y) * x
-        total = tl.zeros((), tl.int32)
-        for first in range(0, size, BLOCK):
-            p = first + tl.arange(0, BLOCK)
-            key = tl.load(keys + begin + p, mask=p < size, other=0)
-            earlier = p * 0
-            for other in range(0, first + 1, BLOCK):
-                q = other + tl.arange(0, BLOCK)
-                key_q = tl.load(keys + begin + q, mask=q < size, other=0)
-                same = (key[:, None] == key_q[None, :]) & (q[None, :] < p[:, None])
-                earlier += tl.sum(same.to(tl.int32), 1)
-            own = ((earlier == 0) & (p < size)).to(tl.int32)
-            tl.store(leads + begin + p, own.to(tl.int8), mask=p < size)
-            total += tl.sum(own, 0)
-        tl.store(counts + tile, total)
-
-
-@kernel
-def _rank(
-    keys,
-    leads,
-    distinct,
-    local,
-    top,
-    left,
-    rows,
-    columns,
-    tiles,
-    height,
-    width,
-    BLOCK: tl.constexpr,
-):
-    """Sort the first ones' keys, and give each pixel the place of its own."""
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
-        size = (below - y) * (right - x)
-        begin = image.to(tl.int64) * height * width + y * width + (below - y) * x
-        for first in range(0, size, BLOCK):
-            p = first + tl.arange(0, BLOCK)
-            key = tl.load(keys + begin + p, mask=p < size, other=0)
-            rank = p * 0
-            for other in range(0, size, BLOCK):
-                q = other + tl.arange(0, BLOCK)
-                key_q = tl.load(keys + begin + q, mask=q < size, other=0)
-                on = tl.load(leads + begin + q, mask=q < size, other=0) != 0
-                rank += tl.sum(((key_q[None, :] < key[:, None]) & on[None, :]).to(tl.int32), 1)
-            own = tl.load(leads + begin + p, mask=p < size, other=0) != 0
-            tl.store(distinct + begin + rank, key, mask=own)
-            tl.store(local + begin + p, rank.to(tl.int16), mask=p < size)
 
 
 @kernel
 def _gather_keys(
     keys,
+    sizes,
     first,
     own_keys,
+    own_size,
     own_tile,
     top,
     left,
@@ -353,7 +316,7 @@ def _gather_keys(
     width,
     BLOCK: tl.constexpr,
 ):
-    """The distinct keys of tiles, to where they belong."""
+    """The distinct keys of tiles and their sizes, to where they belong."""
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, _ = tile_bounds(top, left, rows, columns, tile)
         begin = image.to(tl.int64) * height * width + y * width + (below - y) * x
@@ -361,5 +324,8 @@ def _gather_keys(
         for at in range(low, high, BLOCK):
             v = at + tl.arange(0, BLOCK)
             mask = (v < high) & (v < room)
-            tl.store(own_keys + v, tl.load(keys + begin + v - low, mask=mask, other=0), mask=mask)
+            at_v = begin + v - low
+            tl.store(own_keys + v, tl.load(keys + at_v, mask=mask, other=0), mask=mask)
+            size = tl.load(sizes + at_v, mask=mask, other=0)
+            tl.store(own_size + v, size.to(tl.int32), mask=mask)
             tl.store(own_tile + v, tile, mask=mask)

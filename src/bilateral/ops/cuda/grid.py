@@ -12,6 +12,7 @@ from torch import Tensor
 from bilateral.ops.cuda.colours import (
     Colours,
     Features,
+    divide,
     find_colours,
     tile_bounds,
     tile_programs,
@@ -167,12 +168,10 @@ def _assign(
     images, height, width = shape
     size, room = math.prod(shape), colours.keys.shape[0]
     parent = torch.empty(size, dtype=torch.int32, device=order.rank.device)
-    mass = torch.zeros(room, dtype=torch.int32, device=order.rank.device)
+    mass = colours.size.index_select(0, order.colour)
     if colours.local is None:
         assert colours.members is not None
         assert colours.first_member is not None
-        counts = colours.first_member.diff()
-        mass.scatter_(0, order.rank.long(), counts)
         at = torch.arange(size, dtype=torch.int32, device=parent.device)
         first = colours.first_member[:-1].contiguous()
         colour = torch.searchsorted(first, at, right=True) - 1
@@ -183,7 +182,6 @@ def _assign(
         colours.first,
         order.rank,
         parent,
-        mass,
         tiles.top,
         tiles.left,
         tiles.rows,
@@ -192,8 +190,8 @@ def _assign(
         room,
         height,
         width,
-        BLOCK=max(16, triton.next_power_of_2(tiles.most)),
-        num_warps=1 if tiles.most <= 64 else 4,
+        BLOCK=max(32, triton.next_power_of_2(tiles.most)),
+        num_warps=1,
     )
     return parent, mass
 
@@ -204,7 +202,6 @@ def _follow(
     first,
     rank,
     parent,
-    mass,
     top,
     left,
     rows,
@@ -215,7 +212,7 @@ def _follow(
     width,
     BLOCK: tl.constexpr,
 ):
-    """The vertices of tiles' pixels, and how many pixels each has."""
+    """The vertices of tiles' pixels."""
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
@@ -223,13 +220,8 @@ def _follow(
         inside = p < count
         start = image.to(tl.int64) * height * width
         begin = start + y * width + (below - y) * x
-        pixel = start + (y + p // across) * width + x + p % across
-        own = tl.load(local + begin + p, mask=inside, other=-1).to(tl.int32)
-        low, high = tl.load(first + tile), tl.load(first + tile + 1)
-        vertex = tl.load(rank + tl.minimum(low + own, room - 1), mask=inside, other=0)
+        down, aside = divide(p, across)
+        pixel = start + (y + down) * width + x + aside
+        colour = tl.load(first + tile) + tl.load(local + begin + p, mask=inside, other=0)
+        vertex = tl.load(rank + tl.minimum(colour, room - 1), mask=inside, other=0)
         tl.store(parent + pixel, vertex, mask=inside)
-        for at in range(low, high, 16):
-            v = at + tl.arange(0, 16)
-            size = tl.sum((own[None, :] == (v - low)[:, None]).to(tl.int32), 1)
-            to = tl.load(rank + v, mask=v < high, other=0)
-            tl.store(mass + to, size, mask=v < high)

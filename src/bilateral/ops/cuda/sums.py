@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.colours import tile_bounds, tile_programs
+from bilateral.ops.cuda.colours import divide, tile_bounds, tile_programs
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 
@@ -44,9 +44,8 @@ def splat(grid: Grid, pixels: Tensor, weights: Tensor | None = None) -> Tensor:
         height,
         width,
         channels,
-        columns,
-        BLOCK=max(16, triton.next_power_of_2(tiles.most)),
-        num_warps=1 if tiles.most <= 64 else 4,
+        BLOCK=max(32, triton.next_power_of_2(tiles.most)),
+        num_warps=1,
     )
     return out
 
@@ -212,34 +211,38 @@ def _splat(
     height,
     width,
     channels,
-    columns,
     BLOCK: tl.constexpr,
 ):
     """The sums over the pixels of each vertex, tile by tile."""
+    columns = channels
+    if weights is not None:
+        columns = channels + 1
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, right = tile_bounds(top, left, rows, columns_of_tiles, tile)
         count, across = (below - y) * (right - x), right - x
         inside = p < count
         start = image.to(tl.int64) * height * width
-        pixel = start + (y + p // across) * width + x + p % across
+        down, aside = divide(p, across)
+        pixel = start + (y + down) * width + x + aside
         begin = start + y * width + (below - y) * x
         own = tl.load(local + begin + p, mask=inside, other=-1).to(tl.int32)
         low, high = tl.load(first + tile), tl.load(first + tile + 1)
         c = tl.zeros((BLOCK,), out.dtype.element_ty) + 1
         if weights is not None:
             c = tl.load(weights + pixel, mask=inside, other=0)
-        for at in range(low, high, 16):
-            v = at + tl.arange(0, 16)
-            mine = own[None, :] == (v - low)[:, None]
-            to = tl.load(rank + v, mask=v < high, other=0).to(tl.int64) * columns
+        value = c * tl.load(pixels + pixel * channels, mask=inside, other=0)
+        for v in range(low, high):
+            mine = own == v - low
+            to = tl.load(rank + v).to(tl.int64) * columns
             if weights is not None:
-                tl.store(out + to, tl.sum(tl.where(mine, c[None, :], 0), 1), mask=v < high)
-                to += 1
-            for k in range(0, channels):
-                value = c * tl.load(pixels + pixel * channels + k, mask=inside, other=0)
-                total = tl.sum(tl.where(mine, value[None, :], 0), 1)
-                tl.store(out + to + k, total, mask=v < high)
+                tl.store(out + to, tl.sum(tl.where(mine, c, 0), 0))
+            tl.store(out + to + columns - channels, tl.sum(tl.where(mine, value, 0), 0))
+        for k in range(1, channels):
+            value = c * tl.load(pixels + pixel * channels + k, mask=inside, other=0)
+            for v in range(low, high):
+                to = tl.load(rank + v).to(tl.int64) * columns + columns - channels + k
+                tl.store(out + to, tl.sum(tl.where(own == v - low, value, 0), 0))
 
 
 @triton.jit
