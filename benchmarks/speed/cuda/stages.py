@@ -51,7 +51,7 @@ class Solve:
             matrix.tolist(), offset.tolist(), [SIGMA] * 3, _HIGHEST, where
         )
         self._n = self.bistochastize()
-        self._seen, self._both, self._weight, self._b, _ = self.survey_and_splat()
+        self._seen, self._weight, self._b, _ = self.survey_and_splat()
         self._start = self.start()
         self._matrix, self._preconditioner = self.precondition()
         self._x = self._start.clone()
@@ -102,14 +102,12 @@ class Solve:
 
     def survey_and_splat(self) -> tuple[Any, ...]:
         seen = survey(self._values, self._weights, 1)
-        both = sums.splat(self._grid, self._values, self._weights)
-        weight, b = both[:, 0].contiguous(), both[:, 1:].contiguous()
+        weight, b = sums.splat_weighted(self._grid, self._values, self._weights)
         bare = device.count_poor(self._grid, weight, self._smoothness)
-        return seen, both, weight, b, bare
+        return seen, weight, b, bare
 
     def start(self) -> Tensor:
-        pulled = sums.push_pull(self._grid, self._both)
-        return (pulled[:, 1:] / pulled[:, :1]).contiguous()
+        return sums.push_pull_ratio(self._grid, self._b, self._weight)
 
     def precondition(self) -> tuple[diffusion.Matrix, Preconditioner]:
         matrix = diffusion.Matrix(

@@ -260,10 +260,9 @@ def solve(
         if images > 1:
             error.add_note(f"In image {empty} of the batch.")
         raise error
-    c = torch.ones_like(values[:, :1]) if weights is None else weights
-    both = sums.splat(grid, values, c)
-    problem = _problem(where, both[:, 0].contiguous(), float(total.min()), smoothness, options)
-    b = both[:, 1:].to(problem.weight.dtype).contiguous()
+    weight, b = sums.splat_weighted(grid, values, weights)
+    problem = _problem(where, weight, float(total.min()), smoothness, options)
+    b = b.to(problem.weight.dtype)
     x = problem.start(b)
     tolerance = options.tolerance * (_EXACT if options.exact else 1)
     outcome = problem.improve(b, x, seen.scale, tolerance)

@@ -190,9 +190,7 @@ class Recording:
         where = device.space(self._reference, options, rooms.grid, rooms.hierarchy)
         self._grid = grid = where.grid
         self._seen = survey(values, self._weights, grid.shape[0])
-        c = torch.ones_like(values[:, :1]) if self._weights is None else self._weights
-        both = sums.splat(grid, values, c)
-        weight, self._b = both[:, 0].contiguous(), both[:, 1:].contiguous()
+        weight, self._b = sums.splat_weighted(grid, values, self._weights)
         self._poor = device.count_poor(grid, weight, self._smoothness)
         gaps = self._kind == "multigrid"
         self._problem = problem = device.Problem(

@@ -55,6 +55,8 @@ class Colours(NamedTuple):
     """The number of pixels of each; 0 after the last."""
     first: Tensor
     """The first colour of each tile, and their number, as far as there is room."""
+    first_of_images: Tensor
+    """The first colour of each image, and their number, likewise."""
     total: Tensor
     """Their number, (1,)."""
     strange: Tensor
@@ -76,8 +78,11 @@ def find_colours(pixels: Tensor, tiles: Layout, features: Features, room: int | 
     size = images * height * width
     like: dict[str, Any] = {"device": pixels.device}
     keys = torch.empty(size, dtype=features.dtype, **like)
-    counts = torch.empty(count, dtype=torch.int32, **like)
-    strange = torch.zeros(1, dtype=torch.int32, **like)
+    counts = torch.empty(count + 1, dtype=torch.int32, **like)
+    if pixels.dtype == torch.uint8:  # in range, always
+        strange = constant((0,), torch.int32, pixels.device)
+    else:
+        strange = torch.zeros(1, dtype=torch.int32, **like)
     few = tiles.most <= _MOST_PIXELS
     sizes = torch.empty(size, dtype=torch.int16, **like) if few else None
     local = torch.empty(size, dtype=torch.int16 if few else torch.int32, **like)
@@ -106,17 +111,32 @@ def find_colours(pixels: Tensor, tiles: Layout, features: Features, room: int | 
     )
     if not few:
         return _sorted_colours(keys, local, tiles, images, strange, room)
-    first = sums_before(counts)
-    found = int(first[-1]) if room is None else room
+    before = torch.cumsum(counts, 0, dtype=torch.int32)
+    total = before[-1:]
+    found = int(total) if room is None else room
     own_keys = torch.empty(found, dtype=keys.dtype, **like)
-    own_size = torch.zeros(found, dtype=torch.int32, **like)
-    tile = torch.empty(found, dtype=torch.int32, **like)
-    own = own_keys, own_size, tile
+    tile, own_size = (torch.empty(found, dtype=torch.int32, **like) for _ in range(2))
+    first = torch.empty_like(before)
+    first_of_images = torch.empty(images + 1, dtype=torch.int32, **like)
     _gather_keys[programs](
-        keys, sizes, first, *own, *tables, count, found, height, width, BLOCK=32, num_warps=1
+        keys,
+        sizes,
+        before,
+        own_keys,
+        own_size,
+        tile,
+        first,
+        first_of_images,
+        *tables,
+        count,
+        found,
+        height,
+        width,
+        BLOCK=32,
+        num_warps=1,
     )
-    total, first = first[-1:].clone(), first.clamp(max=found)
-    return Colours(own_keys, tile, own_size, first, total, strange, local, None, None)
+    firsts = first, first_of_images
+    return Colours(own_keys, tile, own_size, *firsts, total, strange, local, None, None)
 
 
 def tile_programs(tiles: int) -> tuple[int]:
@@ -160,11 +180,13 @@ def _sorted_colours(
     counts = torch.zeros(images * tiles.tiles, **like)
     counts.scatter_add_(0, tile.long(), new)
     members = pixels[order]
+    first = sums_before(counts).clamp(max=found)
     return Colours(
         own_keys[:-1],
         own_tile[:-1],
         first_member.diff(),
-        sums_before(counts).clamp(max=found),
+        first,
+        first[:: tiles.tiles].contiguous(),
         total,
         strange,
         None,
@@ -252,6 +274,8 @@ def _find_keys(
     """
     size = height * width
     limit = tl.load(numbers)
+    if tl.program_id(0) == 0:
+        tl.store(counts, 0)  # before the first
     matrix = ()
     for k in tl.static_range(C * (C + 1)):
         matrix += (tl.load(affine + k),)  # type: ignore[assignment]
@@ -270,7 +294,7 @@ def _find_keys(
             key, odd = _key(pixels, matrix, at, inside, size, limit, C, FIELD, MIDDLE, keys)
             tl.store(strange + lane * 0, 1, mask=odd)
             if RANK:
-                into = keys + begin, sizes + begin, local + begin, counts + tile
+                into = keys + begin, sizes + begin, local + begin, counts + tile + 1
                 _rank_block(*into, key, lane, count, most)
             else:
                 tl.store(keys + begin + p, key, mask=inside)
@@ -302,10 +326,12 @@ def _rank_block(keys, sizes, local, counts, key, lane, count, most: tl.constexpr
 def _gather_keys(
     keys,
     sizes,
-    first,
+    before,
     own_keys,
     own_size,
     own_tile,
+    first,
+    first_of_images,
     top,
     left,
     rows,
@@ -320,7 +346,13 @@ def _gather_keys(
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, _ = tile_bounds(top, left, rows, columns, tile)
         begin = image.to(tl.int64) * height * width + y * width + (below - y) * x
-        low, high = tl.load(first + tile), tl.load(first + tile + 1)
+        low, high = tl.load(before + tile), tl.load(before + tile + 1)
+        tl.store(first + tile, tl.minimum(low, room))
+        if tile == image * rows * columns:
+            tl.store(first_of_images + image, tl.minimum(low, room))
+        if tile == tiles - 1:
+            tl.store(first + tiles, tl.minimum(high, room))
+            tl.store(first_of_images + image + 1, tl.minimum(high, room))
         for at in range(low, high, BLOCK):
             v = at + tl.arange(0, BLOCK)
             mask = (v < high) & (v < room)

@@ -107,7 +107,7 @@ def build_grid(
     order = sort_vertices(colours, tiles, features, images)
     parent, mass = _assign(colours, order, tiles, (images, height, width))
     neighbours = find_neighbours(colours, order, tiles, features)
-    first_vertex = colours.first[:: tiles.tiles].contiguous()
+    first_vertex = colours.first_of_images
     depth = min(len(order.below) - 1, _depth(tiles, matrix, offset, sigmas, highest))
     upper = None if rooms is None else rooms[1:]
     shape = images, height, width

@@ -16,23 +16,41 @@ from bilateral.ops.cuda.kernel import kernel
 _BLOCK = 256
 
 
-def splat(grid: Grid, pixels: Tensor, weights: Tensor | None = None) -> Tensor:
-    """S pixels: (B H W, K) to (n_vertices, K).
+def splat(grid: Grid, pixels: Tensor) -> Tensor:
+    """S pixels: (B H W, K) to (n_vertices, K)."""
+    out = pixels.new_empty((grid.room, pixels.shape[1]))
+    if grid.colours.local is None:
+        return _sum_members(grid, pixels, out)
+    _launch_splat(grid, pixels, None, out, None)
+    return out
 
-    With weights (B H W, 1) they are multiplied, and the weights' own sums come first.
+
+def splat_weighted(grid: Grid, pixels: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+    """S weights and S (weights pixels): (n_vertices,) and (n_vertices, K).
+
+    Weights are (B H W, 1), or 1 everywhere.
     """
+    if weights is None:
+        return grid.mass.to(pixels.dtype), splat(grid, pixels)
+    out = pixels.new_empty((grid.room, pixels.shape[1]))
+    if grid.colours.local is None:
+        own = _sum_members(grid, weights, out.new_empty((grid.room, 1)))
+        return own[:, 0], _sum_members(grid, weights * pixels, out)
+    weight = out.new_empty(grid.room)
+    _launch_splat(grid, pixels, weights, out, weight)
+    return weight, out
+
+
+def _launch_splat(
+    grid: Grid, pixels: Tensor, weights: Tensor | None, out: Tensor, weight: Tensor | None
+) -> None:
     colours, tiles = grid.colours, grid.tiles
-    channels = pixels.shape[1]
-    columns = channels + (weights is not None)
-    out = torch.zeros((grid.room, columns), dtype=pixels.dtype, device=pixels.device)
-    if colours.local is None:
-        values = pixels if weights is None else torch.cat([weights, weights * pixels], 1)
-        return _sum_members(grid, values, out)
     images, height, width = grid.shape
     _splat[tile_programs(images * tiles.tiles)](
         pixels.contiguous(),
         weights,
         out,
+        weight,
         colours.local,
         colours.first,
         grid.order.rank,
@@ -43,11 +61,10 @@ def splat(grid: Grid, pixels: Tensor, weights: Tensor | None = None) -> Tensor:
         images * tiles.tiles,
         height,
         width,
-        channels,
+        pixels.shape[1],
         BLOCK=max(32, triton.next_power_of_2(tiles.most)),
         num_warps=1,
     )
-    return out
 
 
 def slice_(grid: Grid, vertices: Tensor) -> Tensor:
@@ -200,6 +217,7 @@ def _splat(
     pixels,
     weights,
     out,
+    weight,
     local,
     first,
     rank,
@@ -214,9 +232,6 @@ def _splat(
     BLOCK: tl.constexpr,
 ):
     """The sums over the pixels of each vertex, tile by tile."""
-    columns = channels
-    if weights is not None:
-        columns = channels + 1
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, right = tile_bounds(top, left, rows, columns_of_tiles, tile)
@@ -234,14 +249,14 @@ def _splat(
         value = c * tl.load(pixels + pixel * channels, mask=inside, other=0)
         for v in range(low, high):
             mine = own == v - low
-            to = tl.load(rank + v).to(tl.int64) * columns
+            to = tl.load(rank + v)
             if weights is not None:
-                tl.store(out + to, tl.sum(tl.where(mine, c, 0), 0))
-            tl.store(out + to + columns - channels, tl.sum(tl.where(mine, value, 0), 0))
+                tl.store(weight + to, tl.sum(tl.where(mine, c, 0), 0))
+            tl.store(out + to.to(tl.int64) * channels, tl.sum(tl.where(mine, value, 0), 0))
         for k in range(1, channels):
             value = c * tl.load(pixels + pixel * channels + k, mask=inside, other=0)
             for v in range(low, high):
-                to = tl.load(rank + v).to(tl.int64) * columns + columns - channels + k
+                to = tl.load(rank + v).to(tl.int64) * channels + k
                 tl.store(out + to, tl.sum(tl.where(own == v - low, value, 0), 0))
 
 
