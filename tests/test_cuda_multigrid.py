@@ -23,7 +23,9 @@ if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.p
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from bilateral.ops.cuda import components
+from bilateral.ops.cuda.coarsening import coarsen
 from bilateral.ops.cuda.hierarchy import Hierarchy
+from bilateral.ops.cuda.links import Graph
 from bilateral.ops.cuda.multigrid import Multigrid
 
 DEVICE = "cuda" if COMPILED else "cpu"
@@ -194,8 +196,6 @@ def test_coarse_graphs_are_those_of_connected_aggregates(dtype, more):
     scene = together(dense_scene(), parts_scene())
     hierarchy = scene.hierarchy(dtype, more=more)
     assert not bool(hierarchy.overflow)
-    links = [(way.bounds >> 32).diff().max() for way in hierarchy.transfers]
-    assert max(links) > 16  # more than one block
     W, tolerance = scene.weights, {"rtol": 1e-5 if dtype == torch.float32 else 1e-12}
     for graph, way in zip(hierarchy.graphs[1:], hierarchy.transfers, strict=True):
         of = way.parent.cpu().numpy()[: W.shape[0]]
@@ -216,6 +216,47 @@ def test_coarse_graphs_are_those_of_connected_aggregates(dtype, more):
     assert starts[0] == 0
     assert starts[1] == hierarchy.transfers[0].parent[: scene.first_vertex[1]].max() + 1
     assert starts[2] == hierarchy.graphs[1].room
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_many_links(dtype):
+    count, rng = 60, np.random.default_rng(15)
+    W = np.triu(rng.integers(1, 4, (count, count)), 1) * (rng.random((count, count)) < 0.9)
+    W = W + W.T + np.diag(np.ones(count - 1), 1) + np.diag(np.ones(count - 1), -1)
+    graph = all_in_one(W, dtype)
+    coarse, way = coarsen(graph, None)
+    links = (way.bounds >> 32).diff()
+    assert links.min() < 128 < links.max()  # several blocks
+    P = np.eye(coarse.room)[way.parent.cpu()]
+    W = P.T @ W @ P
+    np.fill_diagonal(W, 0)
+    assert_array_equal(laplacian(coarse).toarray(), W)
+    assert_array_equal(coarse.degree.cpu(), W.sum(1))
+    assert_array_equal(coarse.least.cpu(), W.max(1) / 2)
+    row = np.arange(coarse.room)
+    mixed = ((row[:, None] ^ row) * -1640531535).astype(np.int32)
+    mixed = np.where(W.max(1, keepdims=True) == W, mixed, np.iinfo(np.int32).min)
+    assert_array_equal(coarse.nearest.cpu(), mixed.argmax(1))
+
+
+def all_in_one(W, dtype):
+    """The graph of a dense matrix of weights, as those of aggregates."""
+    row, to = np.nonzero(W)
+    bounds = np.searchsorted(row, np.arange(len(W) + 1)).astype(np.int32)
+    return Graph(
+        len(W),
+        on_device(np.array([len(W)], np.int32)),
+        on_device(np.array([0, len(W)], np.int32)),
+        on_device(to.astype(np.int32)),
+        None,
+        None,
+        on_device(W[row, to]).to(dtype),
+        on_device(bounds[:-1]),
+        on_device(bounds[1:]),
+        on_device(W.sum(1)).to(dtype),
+        on_device(W.argmax(1).astype(np.int32)),
+        on_device(W.max(1) / 2).float(),
+    )
 
 
 @pytest.mark.parametrize(("alone", "degree"), [(1, 1), (2, 2), (99, 1), (99, 3)])

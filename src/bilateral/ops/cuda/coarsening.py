@@ -18,17 +18,20 @@ from bilateral.ops.cuda.links import (
     high,
     image_start,
     low,
-    mix,
     read_link,
     read_rows,
 )
-from bilateral.ops.cuda.matching import find_roots
+from bilateral.ops.cuda.matching import better, find_roots
 from bilateral.ops.cuda.prefix import prefix_sums
 
 _BLOCK = 256
-_ROWS = 8
-_LINKS = 16
-"""Of each of so many coarse rows, compared with each other at a time."""
+_FEW = 32
+_MANY = 128
+"""Links of a coarse row, one or several per thread, each compared with all."""
+_STEP: tl.constexpr = tl.constexpr(4)
+"""Links read at a time."""
+_MOST_PROGRAMS = 8192
+"""Of a kernel that goes from row to row: to start one takes longer than most rows."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     first, last, nearest = torch.empty((3, rows), **like)
     least = torch.empty(rows, dtype=torch.float32, device=device)
     degree = torch.empty(rows, dtype=weight.dtype, device=device)
-    _merge_links[(triton.cdiv(rows, _ROWS),)](
+    _merge_links[(min(rows, _MOST_PROGRAMS),)](
         bounds,
         to,
         weight,
@@ -113,12 +116,13 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
         nearest,
         least,
         starts,
+        total,
         rows,
         entries,
         IMAGES=fine.images,
-        ROWS=_ROWS,
-        LINKS=_LINKS,
-        num_warps=2,
+        FEW=_FEW,
+        MANY=_MANY,
+        num_warps=1,
     )
     graph = Graph(
         rows, total, starts, merged, None, None, heavy, first, last, degree, nearest, least
@@ -253,60 +257,78 @@ def _merge_links(
     nearest,
     least,
     starts,
+    total,
     rows,
     entries,
     IMAGES: tl.constexpr,
-    ROWS: tl.constexpr,
-    LINKS: tl.constexpr,
+    FEW: tl.constexpr,
+    MANY: tl.constexpr,
 ):
-    """One link for all links of a row with the same target, in the order of the first of them.
+    """One link for all links of a row with the same target, and the heaviest of them."""
+    for row in range(tl.program_id(0), tl.minimum(tl.load(total), rows), tl.num_programs(0)):
+        begin = tl.minimum(high(tl.load(bounds + row)), entries)
+        end = tl.minimum(high(tl.load(bounds + row + 1)), entries)
+        start = image_start(starts, row, IMAGES)
+        if end - begin <= FEW:
+            written, sums, best, choice = _merge_row(
+                to, weight, merged, heavy, begin, end, row, start, FEW
+            )
+        else:
+            written, sums, best, choice = _merge_row(
+                to, weight, merged, heavy, begin, end, row, start, MANY
+            )
+        tl.store(nearest + row, choice)
+        tl.store(least + row, 0.5 * best)
+        tl.store(first + row, begin)
+        tl.store(last + row, written)
+        tl.store(degree + row, sums.to(degree.dtype.element_ty))
 
-    And the heaviest of them.
+
+@triton.jit
+def _merge_row(
+    to,
+    weight,
+    merged,
+    heavy,
+    begin,
+    end,
+    row,
+    start,
+    BLOCK: tl.constexpr,
+):
+    """One row, by a warp: links stay in the order of the first to each target.
+
+    Returns where they end, the sum of their weights, the largest, and where that one leads.
     """
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    begin = high(tl.load(bounds + row, mask=row < rows, other=0))
-    end = high(tl.load(bounds + row + 1, mask=row < rows, other=0))
-    begin, end = tl.minimum(begin, entries), tl.minimum(end, entries)
-    e = tl.arange(0, LINKS)
-    longest = tl.max(end - begin, 0)
     written = begin
-    sums = tl.zeros((ROWS,), tl.float64)
-    start = image_start(starts, row, IMAGES)
-    best, rank = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.int32)
-    choice = tl.full((ROWS,), -1, tl.int32)
-    for at in range(0, longest, LINKS):
-        here = begin[:, None] + at + e[None, :]
-        target = tl.load(to + here, mask=here < end[:, None], other=-1)
-        earlier = tl.zeros((ROWS, LINKS), tl.int32)
-        total = tl.zeros((ROWS, LINKS), tl.float64)
-        for other in range(0, longest, LINKS):
-            there = begin[:, None] + other + e[None, :]
-            inside = there < end[:, None]
-            w = tl.load(weight + there, mask=inside, other=0).to(tl.float64)
-            same = target[:, :, None] == tl.load(to + there, mask=inside, other=-1)[:, None, :]
-            total += tl.sum(tl.where(same, w[:, None, :], 0.0), 2)
-            same = same & (there[:, None, :] < here[:, :, None])
-            earlier += tl.sum(same.to(tl.int32), 2)
-        new = ((target >= 0) & (earlier == 0)).to(tl.int32)
-        to_write = written[:, None] + tl.cumsum(new, 1) - 1
-        tl.store(merged + to_write, target, mask=new > 0)
-        tl.store(heavy + to_write, total.to(heavy.dtype.element_ty), mask=new > 0)
-        written += tl.sum(new, 1)
-        total = tl.where(new > 0, total, 0.0)
-        sums += tl.sum(total, 1)
-        w32 = total.to(heavy.dtype.element_ty).to(tl.float32)
-        most = tl.max(w32, 1)
-        mixed = mix(row[:, None], target, start[:, None])
-        mixed = tl.where((w32 == most[:, None]) & (new > 0), mixed, -2147483647)
-        highest = tl.max(mixed, 1)
-        found = tl.max(tl.where(mixed == highest[:, None], target, -1), 1)
-        better = (most > best) | ((most == best) & (highest > rank))
-        better = better & (most > 0)
-        best = tl.where(better, most, best)
-        rank = tl.where(better, highest, rank)
-        choice = tl.where(better, found, choice)
-    tl.store(nearest + row, choice, mask=row < rows)
-    tl.store(least + row, 0.5 * best, mask=row < rows)
-    tl.store(first + row, begin, mask=row < rows)
-    tl.store(last + row, written, mask=row < rows)
-    tl.store(degree + row, sums.to(degree.dtype.element_ty), mask=row < rows)
+    sums = tl.zeros((BLOCK,), tl.float64)
+    best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
+    choice = tl.full((BLOCK,), -1, tl.int32)
+    for at in range(begin, end, BLOCK):
+        here = at + tl.arange(0, BLOCK)
+        target = tl.load(to + here, mask=here < end, other=-1)
+        own = tl.load(weight + here, mask=here < end, other=0)
+        earliest = tl.full((BLOCK,), -1, tl.int32)
+        total = tl.zeros((BLOCK,), tl.float64)
+        # Backwards, so that the first of them stays.
+        for back in range(0, end - begin, _STEP):
+            there = end - 1 - back
+            for step in tl.static_range(_STEP):
+                on = there - step >= begin
+                j = tl.load(to + there - step, mask=on, other=-2)
+                w = tl.load(weight + there - step, mask=on).to(tl.float64)
+                total += tl.where(target == j, w, 0.0)
+                earliest = tl.where(target == j, there - step, earliest)
+        new = (earliest == here) & (target >= 0)
+        to_write = written + tl.cumsum(new.to(tl.int32), 0) - 1
+        w = total.to(heavy.dtype.element_ty)
+        tl.store(merged + to_write, target, mask=new)
+        tl.store(heavy + to_write, w, mask=new)
+        written += tl.sum(new.to(tl.int32), 0)
+        sums += tl.where(target >= 0, own, 0).to(tl.float64)
+        best, rank, choice = better(row, target, start, w.to(tl.float32), new, best, rank, choice)
+    # Of floats that are not negative, the bits are in the same order, and faster to compare.
+    most = tl.max(best.to(tl.int32, bitcast=True), 0).to(tl.float32, bitcast=True)
+    rank = tl.where((best == most) & (choice >= 0), rank, -2147483648)
+    found = tl.max(tl.where(rank == tl.max(rank, 0), choice, -1), 0)
+    return written, tl.sum(sums, 0), most, found

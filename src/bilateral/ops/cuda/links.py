@@ -11,6 +11,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+_LANES = 1
+"""Threads that share the links of a coarse row in `Graph.shares`."""
+_STEP = 8
+"""Links that each of them reads at a time."""
+_THREADS = 64
+"""Of a block of coarse rows there."""
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -66,6 +73,19 @@ class Graph:
             return {"D": 0, "STEP": 8, "BLOCK": max(16, 64 // padded), "num_warps": 2}
         return {"D": self.columns, "STEP": self.columns, "BLOCK": max(16, 256 // padded)}
 
+    def shares(self, channels: int = 1) -> dict[str, int]:
+        """Like `sizes`, for kernels whose threads share rows, of which BLOCK is the number."""
+        if self.n is not None:
+            return {**self.sizes(channels), "LANES": 1}
+        rows = max(16, _THREADS // triton.next_power_of_2(channels)) // _LANES
+        return {
+            "D": 0,
+            "STEP": _STEP,
+            "LANES": _LANES,
+            "BLOCK": max(1, rows),
+            "num_warps": _THREADS // 32,
+        }
+
 
 @triton.jit
 def read_rows(n, first, last, i, mask, D: tl.constexpr):
@@ -94,6 +114,25 @@ def read_link(to, weight, n, factors, room, begin, count, own, e):
         factor = tl.load(factors + tl.where(e < 4, 0, 1))
         w = own * tl.load(n + j, mask=j >= 0, other=0) * factor
     return j, w
+
+
+@triton.jit
+def share_rows(BLOCK: tl.constexpr, LANES: tl.constexpr):
+    """A program's rows, each as often as it has lanes, and those lanes."""
+    t = tl.program_id(0) * (BLOCK * LANES) + tl.arange(0, BLOCK * LANES)
+    return t // LANES, t % LANES
+
+
+@triton.jit
+def add_lanes(values, LANES: tl.constexpr):
+    """Of (BLOCK * LANES, K): each row's sum, in all of its lanes."""
+    if LANES > 1:
+        K: tl.constexpr = values.shape[1]
+        rows: tl.constexpr = values.shape[0] // LANES
+        total = tl.sum(tl.reshape(values, (rows, LANES, K)), 1, keep_dims=True)
+        total = tl.broadcast_to(total, (rows, LANES, K))
+        values = tl.reshape(total, (rows * LANES, K))
+    return values
 
 
 @triton.jit

@@ -39,7 +39,7 @@ def find_nearest(grid: Graph) -> None:
 
 
 @triton.jit
-def _better(i, j, start, w, allowed, best, rank, choice):
+def better(i, j, start, w, allowed, best, rank, choice):
     """The heavier of two links."""
     mixed = mix(i, j, start)
     better = allowed & (w > 0) & ((w > best) | ((w == best) & (mixed > rank)))
@@ -80,7 +80,7 @@ def _find_nearest(
         for step in tl.static_range(STEP):
             j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
             sums += w.to(tl.float64)
-            best, rank, choice = _better(i, j, start, w.to(tl.float32), j >= 0, best, rank, choice)
+            best, rank, choice = better(i, j, start, w.to(tl.float32), j >= 0, best, rank, choice)
     tl.store(nearest + i, choice, mask=i < room)
     tl.store(least + i, 0.5 * best, mask=i < room)
     tl.store(degree + i, sums.to(degree.dtype.element_ty), mask=i < room)
@@ -127,7 +127,7 @@ def _find_picks(
             other = tl.load(nearest + j, mask=strong, other=-1)
             strong = strong & (other >= 0)
             strong = strong & (tl.load(nearest + other, mask=strong, other=-1) != j)
-            best, rank, choice = _better(i, j, start, w, strong, best, rank, choice)
+            best, rank, choice = better(i, j, start, w, strong, best, rank, choice)
     tl.store(pick + i, choice, mask=i < room)
 
 

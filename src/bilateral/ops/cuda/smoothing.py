@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.coarsening import Transfer
 from bilateral.ops.cuda.kernel import kernel
-from bilateral.ops.cuda.links import Graph, low, read_link, read_rows
+from bilateral.ops.cuda.links import Graph, add_lanes, low, read_link, read_rows, share_rows
 
 _MEMBERS: tl.constexpr = tl.constexpr(4)
 """Read at a time."""
@@ -55,7 +55,7 @@ def relax(level: Level, r: Tensor, x: Iterate, omega: float | None, out: Tensor)
 
     Rows without neighbours are solved.
     """
-    graph, sizes = level.graph, level.graph.sizes(r.shape[1])
+    graph, sizes = level.graph, level.graph.shares(r.shape[1])
     _relax[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
         *graph.arguments,
         graph.total,
@@ -156,16 +156,23 @@ def residual(
     D: tl.constexpr,
     STEP: tl.constexpr,
     KP: tl.constexpr,
+    lane=0,
+    LANES: tl.constexpr = 1,
 ):
-    """An `Iterate` at rows i, what r - A x is there, and the numbers of links."""
+    """An `Iterate` at rows i, what r - A x is there, and the numbers of links.
+
+    Each row may be there several times, in so many lanes, which share its links.
+    """
     own = iterate(r, x, inverse, above, parent, i, mask, channels, START, KP)
     begin, count, own_n = read_rows(n, first, last, i, mask, D)
     flow = own * 0
-    for at in range(0, tl.max(count, 0), STEP):
+    for at in range(0, tl.max(count, 0), STEP * LANES):
         for step in tl.static_range(STEP):
-            j, w = read_link(to, weight, n, factors, room, begin, count, own_n, at + step)
+            e = at + step if LANES == 1 else at + step * LANES + lane
+            j, w = read_link(to, weight, n, factors, room, begin, count, own_n, e)
             other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
             flow += w[:, None] * (own - other)
+    flow = add_lanes(flow, LANES)
     at_r, both = places(i, mask, channels, KP)
     left = tl.load(r + at_r, mask=both, other=0) - factor * flow
     left -= tl.load(c + i, mask=mask, other=0)[:, None] * own
@@ -221,8 +228,9 @@ def _relax(
     STEP: tl.constexpr,
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
+    LANES: tl.constexpr,
 ):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i, lane = share_rows(BLOCK, LANES)
     mask = i < tl.minimum(tl.load(total), room)
     own, left, count = residual(
         to,
@@ -246,8 +254,10 @@ def _relax(
         D,
         STEP,
         KP,
+        lane,
+        LANES,
     )
-    at, both = places(i, mask, channels, KP)
+    at, both = places(i, mask & (lane == 0), channels, KP)
     if RESIDUAL:
         tl.store(out + at, left, mask=both)
     else:
