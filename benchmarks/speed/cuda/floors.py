@@ -31,18 +31,18 @@ class Sizes:
 
 
 def colours(s: Sizes) -> int:
-    """Reference to the colour of each pixel (2 bytes), keys and tiles; tiles' first colours."""
-    return s.pixels * (s.channels + 2) + 4 * (2 * s.vertices + s.tiles)
+    """Reference to pixels' colours (2 bytes), keys, tiles and sizes; tiles' first colours."""
+    return s.pixels * (s.channels + 2) + 4 * (3 * s.vertices + s.tiles)
 
 
 def order(s: Sizes) -> int:
-    """Keys and tiles to codes, the order and its inverse."""
-    return 4 * 4 * s.vertices + s.code * s.vertices
+    """Keys, tiles and sizes to codes, the order, its inverse and masses."""
+    return 6 * 4 * s.vertices + s.code * s.vertices
 
 
 def assignment(s: Sizes) -> int:
-    """Pixels' colours (2 bytes), ranks and first colours to pixels' vertices and masses."""
-    return 6 * s.pixels + 4 * (2 * s.vertices + s.tiles)
+    """Pixels' colours (2 bytes), ranks and first colours to pixels' vertices."""
+    return 6 * s.pixels + 4 * (s.vertices + s.tiles)
 
 
 def neighbours(s: Sizes) -> int:

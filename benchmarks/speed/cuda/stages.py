@@ -82,7 +82,7 @@ class Solve:
     def sort(self) -> Order:
         return sort_vertices(self._grid.colours, self._grid.tiles, self._features, 1)
 
-    def assign(self) -> tuple[Tensor, Tensor]:
+    def assign(self) -> Tensor:
         grid = self._grid
         return grids._assign(grid.colours, grid.order, grid.tiles, grid.shape)
 

@@ -105,7 +105,7 @@ def build_grid(
         features = features_of(matrix, offset, sigmas, math.inf, pixels.device)
         colours = find_colours(pixels, tiles, features, None)
     order = sort_vertices(colours, tiles, features, images)
-    parent, mass = _assign(colours, order, tiles, (images, height, width))
+    parent = _assign(colours, order, tiles, (images, height, width))
     neighbours = find_neighbours(colours, order, tiles, features)
     first_vertex = colours.first_of_images
     depth = min(len(order.below) - 1, _depth(tiles, matrix, offset, sigmas, highest))
@@ -118,7 +118,7 @@ def build_grid(
         colours,
         order,
         parent,
-        mass,
+        order.mass,
         neighbours,
         channels,
         first_vertex,
@@ -161,14 +161,11 @@ def _depth(
     return max(math.ceil(math.log2(cells + 1)) + 1, *tiles.bits, 1)
 
 
-def _assign(
-    colours: Colours, order: Order, tiles: Layout, shape: tuple[int, int, int]
-) -> tuple[Tensor, Tensor]:
-    """The vertex of each pixel, and the number of each one's pixels."""
+def _assign(colours: Colours, order: Order, tiles: Layout, shape: tuple[int, int, int]) -> Tensor:
+    """The vertex of each pixel."""
     images, height, width = shape
     size, room = math.prod(shape), colours.keys.shape[0]
     parent = torch.empty(size, dtype=torch.int32, device=order.rank.device)
-    mass = colours.size.index_select(0, order.colour)
     if colours.local is None:
         assert colours.members is not None
         assert colours.first_member is not None
@@ -176,7 +173,7 @@ def _assign(
         first = colours.first_member[:-1].contiguous()
         colour = torch.searchsorted(first, at, right=True) - 1
         parent[colours.members.long()] = order.rank[colour]
-        return parent, mass
+        return parent
     _follow[tile_programs(images * tiles.tiles)](
         colours.local,
         colours.first,
@@ -193,7 +190,7 @@ def _assign(
         BLOCK=max(32, triton.next_power_of_2(tiles.most)),
         num_warps=1,
     )
-    return parent, mass
+    return parent
 
 
 @kernel

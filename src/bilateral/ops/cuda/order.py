@@ -28,6 +28,8 @@ class Order(NamedTuple):
     """Of each vertex."""
     rank: Tensor
     """The vertex of each colour."""
+    mass: Tensor
+    """The number of pixels of each vertex."""
     codes: Tensor
     """(words, vertices), the lowest bits first, sorted."""
     below: tuple[int, ...]
@@ -79,9 +81,11 @@ def sort_vertices(colours: Colours, tiles: Layout, features: Features, images: i
         for word in codes[1:]:
             places = places[torch.argsort(word[places], stable=True)]
         codes = codes[:, places].contiguous()
-    colour, rank = (torch.empty_like(places, dtype=torch.int32) for _ in range(2))
-    _invert[(triton.cdiv(room, _BLOCK),)](places, colour, rank, room, BLOCK=_BLOCK)
-    return Order(colour, rank, codes, below)
+    colour, rank, mass = (torch.empty_like(places, dtype=torch.int32) for _ in range(3))
+    _place[(triton.cdiv(room, _BLOCK),)](
+        places, colours.size, colour, rank, mass, room, BLOCK=_BLOCK
+    )
+    return Order(colour, rank, mass, codes, below)
 
 
 def _bits(
@@ -143,9 +147,10 @@ def _find_codes(
 
 
 @kernel
-def _invert(places, colour, rank, room, BLOCK: tl.constexpr):
+def _place(places, size, colour, rank, mass, room, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     own = tl.load(places + i, mask=mask, other=0)
     tl.store(colour + i, own.to(tl.int32), mask=mask)
     tl.store(rank + own, i, mask=mask)
+    tl.store(mass + i, tl.load(size + own, mask=mask, other=0), mask=mask)

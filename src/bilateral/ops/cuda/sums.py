@@ -275,11 +275,13 @@ def _read(values, weight, i, mask, columns, k):
     if weight is None:
         both = mask[:, None] & (k < columns)[None, :]
         at = i.to(tl.int64)[:, None] * columns + k[None, :]
-        return tl.load(values + at, mask=both, other=0)
-    both = mask[:, None] & ((k > 0) & (k < columns))[None, :]
-    at = i.to(tl.int64)[:, None] * (columns - 1) + (k - 1)[None, :]
-    own = tl.load(weight + i, mask=mask, other=0)[:, None]
-    return tl.where(k[None, :] == 0, own, tl.load(values + at, mask=both, other=0))
+        own = tl.load(values + at, mask=both, other=0)
+    else:
+        both = mask[:, None] & ((k > 0) & (k < columns))[None, :]
+        at = i.to(tl.int64)[:, None] * (columns - 1) + (k - 1)[None, :]
+        first = tl.load(weight + i, mask=mask, other=0)[:, None]
+        own = tl.where(k[None, :] == 0, first, tl.load(values + at, mask=both, other=0))
+    return own
 
 
 @kernel
