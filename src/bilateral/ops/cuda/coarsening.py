@@ -15,11 +15,15 @@ from torch import Tensor
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import (
     Graph,
+    add_lanes,
+    add_lanes_before,
     high,
     image_start,
+    link_number,
     low,
     read_link,
     read_rows,
+    share_rows,
 )
 from bilateral.ops.cuda.matching import better, find_roots
 from bilateral.ops.cuda.prefix import prefix_sums
@@ -62,7 +66,7 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     parent, arrival, links = torch.empty((3, fine.room), **like)
     starts = torch.empty_like(fine.starts)
     counts = torch.zeros(rows + 1, dtype=torch.int64, device=device)
-    sizes = fine.sizes()
+    sizes = fine.shares()
     grid = (triton.cdiv(fine.room, sizes["BLOCK"]),)
     _number[grid](
         *fine.arguments,
@@ -153,25 +157,28 @@ def _number(
     D: tl.constexpr,
     STEP: tl.constexpr,
     BLOCK: tl.constexpr,
+    LANES: tl.constexpr,
 ):
     """Aggregates in the order of their roots; each one's members and the links that leave it."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i, lane = share_rows(BLOCK, LANES)
     mask = i < tl.minimum(tl.load(total), room)
     mine = tl.load(root + i, mask=mask, other=-1)
     number = tl.load(roots + mine, mask=mine >= 0, other=0) - 1
     number = tl.where(number < coarse_room, number, -1)
-    tl.store(parent + i, number, mask=i < room)
+    tl.store(parent + i, number, mask=(i < room) & (lane == 0))
     begin, count, own = read_rows(n, first, last, i, mask & (number >= 0), D)
-    leave = tl.zeros((BLOCK,), tl.int32)
-    for at in range(0, tl.max(count, 0), STEP):
+    leave = tl.zeros((BLOCK * LANES,), tl.int32)
+    for at in range(0, tl.max(count, 0), STEP * LANES):
         for step in tl.static_range(STEP):
-            j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
+            e = link_number(at, step, lane, LANES)
+            j, w = read_link(to, weight, n, factors, room, begin, count, own, e)
             other = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
             leave += ((other >= 0) & (other != mine)).to(tl.int32)
-    tl.store(links + i, leave, mask=mask)
-    both = (leave.to(tl.int64) << 32) + 1
-    before = tl.atomic_add(counts + number + 1, both, mask=number >= 0)
-    tl.store(arrival + i, low(before), mask=number >= 0)
+    leave = add_lanes(leave, LANES)
+    tl.store(links + i, leave, mask=mask & (lane == 0))
+    both, on = (leave.to(tl.int64) << 32) + 1, (number >= 0) & (lane == 0)
+    before = tl.atomic_add(counts + number + 1, both, mask=on)
+    tl.store(arrival + i, low(before), mask=on)
     if tl.program_id(0) == 0:
         for at in range(0, bounds_of_images, BLOCK):
             b = at + tl.arange(0, BLOCK)
@@ -215,33 +222,39 @@ def _list_links(
     D: tl.constexpr,
     STEP: tl.constexpr,
     BLOCK: tl.constexpr,
+    LANES: tl.constexpr,
 ):
     """Members in order, and the links that leave each aggregate, member by member."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i, lane = share_rows(BLOCK, LANES)
     mask = i < tl.minimum(tl.load(total), room)
     number = tl.load(parent + i, mask=mask, other=-1)
     on = number >= 0
     bound = tl.load(bounds + number, mask=on, other=0)
     size = low(tl.load(bounds + number + 1, mask=on, other=0)) - low(bound)
-    member, link = low(bound), high(bound)
-    for at in range(0, tl.max(size, 0)):
-        other = tl.load(listed + low(bound) + at, mask=at < size, other=2147483647)
+    member, link = i * 0, i * 0
+    for at in range(0, tl.max(size, 0), LANES):
+        e = at + lane
+        other = tl.load(listed + low(bound) + e, mask=e < size, other=2147483647)
         earlier = other < i
         member += earlier.to(tl.int32)
         link += tl.load(links + other, mask=earlier, other=0)
-    tl.store(members + member, i, mask=on)
+    member = low(bound) + add_lanes(member, LANES)
+    link = high(bound) + add_lanes(link, LANES)
+    tl.store(members + member, i, mask=on & (lane == 0))
     mine = tl.load(root + i, mask=on, other=-1)
     begin, count, own = read_rows(n, first, last, i, on, D)
-    for at in range(0, tl.max(count, 0), STEP):
+    for at in range(0, tl.max(count, 0), STEP * LANES):
         for step in tl.static_range(STEP):
-            j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
+            e = link_number(at, step, lane, LANES)
+            j, w = read_link(to, weight, n, factors, room, begin, count, own, e)
             other = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
             leaves = (other >= 0) & (other != mine)
             target = tl.load(parent + j, mask=leaves, other=-1)
-            fits = leaves & (link < entries)
-            tl.store(coarse_to + link, target, mask=fits)
-            tl.store(coarse_weight + link, w, mask=fits)
-            link += leaves.to(tl.int32)
+            here = link + add_lanes_before(leaves.to(tl.int32), LANES)
+            fits = leaves & (here < entries)
+            tl.store(coarse_to + here, target, mask=fits)
+            tl.store(coarse_weight + here, w, mask=fits)
+            link += add_lanes(leaves.to(tl.int32), LANES)
 
 
 @kernel

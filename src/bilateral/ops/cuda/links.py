@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 _LANES = 1
-"""Threads that share the links of a coarse row in `Graph.shares`."""
+"""Threads that share the links of a coarse row, in `Graph.shares`."""
 _STEP = 8
 """Links that each of them reads at a time."""
 _THREADS = 64
@@ -74,17 +74,16 @@ class Graph:
         return {"D": self.columns, "STEP": self.columns, "BLOCK": max(16, 256 // padded)}
 
     def shares(self, channels: int = 1) -> dict[str, int]:
-        """Like `sizes`, for kernels whose threads share rows, of which BLOCK is the number."""
+        """Like `sizes`, for kernels in which threads may share rows, of which BLOCK is the number.
+
+        No thread has two of a grid's rows: they would be moved between threads at each link.
+        """
+        padded = triton.next_power_of_2(channels)
         if self.n is not None:
-            return {**self.sizes(channels), "LANES": 1}
-        rows = max(16, _THREADS // triton.next_power_of_2(channels)) // _LANES
-        return {
-            "D": 0,
-            "STEP": _STEP,
-            "LANES": _LANES,
-            "BLOCK": max(1, rows),
-            "num_warps": _THREADS // 32,
-        }
+            return {**self.sizes(channels), "BLOCK": max(16, 128 // padded), "LANES": 1}
+        rows = max(16, _THREADS // padded) // _LANES
+        sizes = {"D": 0, "STEP": _STEP, "LANES": _LANES, "BLOCK": max(1, rows)}
+        return {**sizes, "num_warps": _THREADS // 32}
 
 
 @triton.jit
@@ -124,15 +123,31 @@ def share_rows(BLOCK: tl.constexpr, LANES: tl.constexpr):
 
 
 @triton.jit
+def link_number(at, step, lane, LANES: tl.constexpr):
+    """Of the links from number `at` on that lanes read in turn."""
+    return at + step if LANES == 1 else at + step * LANES + lane
+
+
+@triton.jit
 def add_lanes(values, LANES: tl.constexpr):
-    """Of (BLOCK * LANES, K): each row's sum, in all of its lanes."""
+    """Of (BLOCK * LANES,) or (BLOCK * LANES, K): each row's sum, in all of its lanes."""
     if LANES > 1:
-        K: tl.constexpr = values.shape[1]
-        rows: tl.constexpr = values.shape[0] // LANES
-        total = tl.sum(tl.reshape(values, (rows, LANES, K)), 1, keep_dims=True)
-        total = tl.broadcast_to(total, (rows, LANES, K))
-        values = tl.reshape(total, (rows * LANES, K))
+        ROWS: tl.constexpr = values.shape[0] // LANES
+        K: tl.constexpr = values.shape[1] if len(values.shape) > 1 else 1
+        total = tl.sum(tl.reshape(values, (ROWS, LANES, K)), 1, keep_dims=True)
+        values = tl.reshape(tl.broadcast_to(total, (ROWS, LANES, K)), values.shape)
     return values
+
+
+@triton.jit
+def add_lanes_before(values, LANES: tl.constexpr):
+    """The sum over a row's lanes before each."""
+    if LANES == 1:
+        before = values * 0
+    else:
+        both: tl.constexpr = (values.shape[0] // LANES, LANES)
+        before = tl.reshape(tl.cumsum(tl.reshape(values, both), 1), values.shape) - values
+    return before
 
 
 @triton.jit

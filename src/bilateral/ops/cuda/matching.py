@@ -10,7 +10,15 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.kernel import kernel
-from bilateral.ops.cuda.links import Graph, image_start, mix, read_link, read_rows
+from bilateral.ops.cuda.links import (
+    Graph,
+    image_start,
+    link_number,
+    mix,
+    read_link,
+    read_rows,
+    share_rows,
+)
 from bilateral.ops.cuda.prefix import prefix_sums
 
 _BLOCK = 256
@@ -20,7 +28,7 @@ def find_roots(graph: Graph) -> tuple[Tensor, Tensor]:
     """The first row of each row's aggregate, or -1; and how many roots there are up to each row."""
     pick, root, is_root = torch.empty((3, graph.room), dtype=torch.int32, device=graph.to.device)
     around = graph.nearest, graph.least
-    sizes = {**graph.sizes(), "IMAGES": graph.images}
+    sizes = {**graph.shares(), "IMAGES": graph.images}
     _find_picks[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
         *graph.arguments, graph.total, graph.starts, *around, pick, **sizes
     )
@@ -86,6 +94,27 @@ def _find_nearest(
     tl.store(degree + i, sums.to(degree.dtype.element_ty), mask=i < room)
 
 
+@triton.jit
+def _better_lane(best, rank, choice, other_best, other_rank, other_choice):
+    better = (other_best > best) | ((other_best == best) & (other_rank > rank))
+    return (
+        tl.where(better, other_best, best),
+        tl.where(better, other_rank, rank),
+        tl.where(better, other_choice, choice),
+    )
+
+
+@triton.jit
+def _best_lane(best, rank, choice, LANES: tl.constexpr):
+    """Each row's choice, in all of its lanes."""
+    if LANES > 1:
+        both: tl.constexpr = (best.shape[0] // LANES, LANES)
+        lanes = tl.reshape(best, both), tl.reshape(rank, both), tl.reshape(choice, both)
+        _, _, found = tl.reduce(lanes, 1, _better_lane, keep_dims=True)
+        choice = tl.reshape(tl.broadcast_to(found, both), choice.shape)
+    return choice
+
+
 @kernel
 def _find_picks(
     to,
@@ -104,23 +133,25 @@ def _find_picks(
     STEP: tl.constexpr,
     IMAGES: tl.constexpr,
     BLOCK: tl.constexpr,
+    LANES: tl.constexpr,
 ):
     """The nearest free neighbour along edges that are strong from both ends.
 
     Free are those that are not their nearest neighbour's nearest.
     """
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i, lane = share_rows(BLOCK, LANES)
     mask = i < tl.minimum(tl.load(total), room)
     near = tl.load(nearest + i, mask=mask, other=-1)
     free = (near >= 0) & (tl.load(nearest + near, mask=near >= 0, other=-1) != i)
     mine = tl.load(least + i, mask=mask, other=0)
     begin, count, own = read_rows(n, first, last, i, free, D)
     start = image_start(starts, i, IMAGES)
-    best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
-    choice = tl.full((BLOCK,), -1, tl.int32)
-    for at in range(0, tl.max(count, 0), STEP):
+    best, rank = tl.zeros((BLOCK * LANES,), tl.float32), tl.zeros((BLOCK * LANES,), tl.int32)
+    choice = tl.full((BLOCK * LANES,), -1, tl.int32)
+    for at in range(0, tl.max(count, 0), STEP * LANES):
         for step in tl.static_range(STEP):
-            j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
+            e = link_number(at, step, lane, LANES)
+            j, w = read_link(to, weight, n, factors, room, begin, count, own, e)
             w = w.to(tl.float32)
             strong = (j >= 0) & (w >= mine)
             strong = strong & (w >= tl.load(least + j, mask=strong, other=0))
@@ -128,7 +159,8 @@ def _find_picks(
             strong = strong & (other >= 0)
             strong = strong & (tl.load(nearest + other, mask=strong, other=-1) != j)
             best, rank, choice = better(i, j, start, w, strong, best, rank, choice)
-    tl.store(pick + i, choice, mask=i < room)
+    choice = _best_lane(best, rank, choice, LANES)
+    tl.store(pick + i, choice, mask=(i < room) & (lane == 0))
 
 
 @triton.jit

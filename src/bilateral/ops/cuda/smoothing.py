@@ -12,7 +12,15 @@ from torch import Tensor
 
 from bilateral.ops.cuda.coarsening import Transfer
 from bilateral.ops.cuda.kernel import kernel
-from bilateral.ops.cuda.links import Graph, add_lanes, low, read_link, read_rows, share_rows
+from bilateral.ops.cuda.links import (
+    Graph,
+    add_lanes,
+    link_number,
+    low,
+    read_link,
+    read_rows,
+    share_rows,
+)
 
 _MEMBERS: tl.constexpr = tl.constexpr(4)
 """Read at a time."""
@@ -168,7 +176,7 @@ def residual(
     flow = own * 0
     for at in range(0, tl.max(count, 0), STEP * LANES):
         for step in tl.static_range(STEP):
-            e = at + step if LANES == 1 else at + step * LANES + lane
+            e = link_number(at, step, lane, LANES)
             j, w = read_link(to, weight, n, factors, room, begin, count, own_n, e)
             other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
             flow += w[:, None] * (own - other)
