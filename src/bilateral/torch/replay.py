@@ -163,6 +163,7 @@ class Recording:
         self._reference, self._values = reference.clone(), values.clone()
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
+        self._smoothness_there = 1.0
         most = options.max_iterations
         few = most <= (_FIRST[kind] if kind == "multigrid" else _ALL)
         self._steps = most if few else _FIRST[kind]
@@ -238,7 +239,9 @@ class Recording:
         self._values.copy_(values)
         if self._weights is not None and weights is not None:
             self._weights.copy_(weights)
-        self._smoothness.fill_(smoothness)
+        if smoothness != self._smoothness_there:
+            self._smoothness.fill_(smoothness)
+            self._smoothness_there = smoothness
         self._first.replay()
         for _ in range(self._ahead):
             self._next.replay()

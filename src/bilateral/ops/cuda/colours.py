@@ -20,7 +20,7 @@ _MOST_PIXELS = 256
 """Of a tile whose colours are found one by one."""
 _BLOCK = 64
 """Of the pixels of larger ones."""
-_MOST_PROGRAMS = 4096
+_MOST_PROGRAMS = 8192
 """Of a kernel that goes from tile to tile: to start one takes longer than most tiles."""
 
 

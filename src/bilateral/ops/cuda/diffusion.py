@@ -129,7 +129,7 @@ class Matrix:
             D=self.grid.neighbours.shape[0],
             KP=padded,
             BLOCK=max(16, 512 // padded),
-            num_warps=8,
+            num_warps=16,
         )
 
     def dot(self, a: Tensor, b: Tensor) -> Tensor:

@@ -141,7 +141,7 @@ def _count_poor(
     pixels = tl.load(mass + i, mask=mask, other=0)
     far = mask & (least * pixels > own)
     for k in tl.static_range(D):
-        j = tl.load(neighbours + k * room.to(tl.int64) + i, mask=mask, other=-1)
+        j = tl.load(neighbours + k * room.to(tl.int64) + i, mask=far, other=-1)
         other = tl.load(weight + j, mask=j >= 0, other=0)
         rich = least * tl.load(mass + j, mask=j >= 0, other=0) <= other
         far = far & ((j < 0) | (rich == 0))
