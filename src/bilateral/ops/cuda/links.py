@@ -11,9 +11,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_LANES = 1
+_LANES = 8
 """Threads that share the links of a coarse row, in `Graph.shares`."""
-_STEP = 8
+_STEP = 2
 """Links that each of them reads at a time."""
 _THREADS = 64
 """Of a block of coarse rows there."""
@@ -130,11 +130,16 @@ def link_number(at, step, lane, LANES: tl.constexpr):
 
 @triton.jit
 def add_lanes(values, LANES: tl.constexpr):
-    """Of (BLOCK * LANES,) or (BLOCK * LANES, K): each row's sum, in all of its lanes."""
+    """Of (BLOCK * LANES,) or (BLOCK * LANES, K): each row's sum, in all of its lanes.
+
+    In pairs, so that it is the same for any K.
+    """
     if LANES > 1:
         ROWS: tl.constexpr = values.shape[0] // LANES
         K: tl.constexpr = values.shape[1] if len(values.shape) > 1 else 1
-        total = tl.sum(tl.reshape(values, (ROWS, LANES, K)), 1, keep_dims=True)
+        two = tl.sum(tl.reshape(values, (ROWS, LANES // 2, 2, K)), 2)
+        four = tl.sum(tl.reshape(two, (ROWS, LANES // 4, 2, K)), 2)
+        total = tl.sum(four, 1, keep_dims=True)
         values = tl.reshape(tl.broadcast_to(total, (ROWS, LANES, K)), values.shape)
     return values
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.colours import Colours, Features
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.kernel import kernel
+from bilateral.ops.cuda.kernel import after_previous, kernel
 from bilateral.ops.cuda.layout import Layout
 
 _WORD = 62
@@ -124,6 +124,7 @@ def _find_codes(
     SHORT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     there = mask & (i < tl.load(total))
@@ -148,6 +149,7 @@ def _find_codes(
 
 @kernel
 def _place(places, size, colour, rank, mass, room, BLOCK: tl.constexpr):
+    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     own = tl.load(places + i, mask=mask, other=0)
