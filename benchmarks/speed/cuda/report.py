@@ -125,7 +125,8 @@ def _once(results: dict[str, Any]) -> str:
     ]
     if large:
         lines.append(
-            f"- {_by(large)}, the first call: {ms(large['seconds'])} ms, "
+            f"- {_by(large)}: {ms(large['seconds'])} ms, the first call, with compilations, "
+            f"{ms(large['first_seconds'])}, "
             f"{large['bytes_beyond_inputs'] / 2**30:.1f} GiB beyond the inputs at most."
         )
     if memory:
@@ -181,7 +182,12 @@ def _for_the_notes(results: dict[str, Any]) -> str:
             ms,
             "middle_seconds_at_most",
         ),
-        row(f"{middle}, 2 % of the pixels known, ms", medians("middle", "few"), ms),
+        row(
+            f"{middle}, 2 % of the pixels known, ms",
+            medians("middle", "few"),
+            ms,
+            "middle_seconds_at_most",
+        ),
         row(
             f"16 images of {batch}, images/s", rates, "{:,.0f}".format, "images_per_second_at_least"
         ),
