@@ -35,7 +35,7 @@ def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Fea
         C=channels,
         FIELD=features.field,
         BLOCK=_BLOCK,
-        maxnreg=48,  # with fewer, it would search along one axis after the other
+        maxnreg=40,  # with fewer, it would search along one axis after the other
     )
     return out
 
@@ -64,8 +64,8 @@ def _find(
     own = tl.load(colour + v, mask=there, other=0)
     tile = tl.load(tiles + own, mask=there, other=0)
     key = tl.load(keys + own, mask=there, other=0)
-    row_of_all, column = divide(tile, columns)
-    _, row = divide(row_of_all, rows)
+    row, column = divide(tile, columns)
+    _, row = divide(row, rows)  # of its image
     end = tl.load(first + tile + 1, mask=there, other=0)
     right = _next_is_beside(column_cell, column, columns, there)
     end_right = tl.load(first + tile + 2, mask=right, other=0)
@@ -73,31 +73,16 @@ def _find(
     begin_down = tl.load(first + tile + columns, mask=down, other=0)
     end_down = tl.load(first + tile + columns + 1, mask=down, other=0)
 
-    # Where to look, from the first colour to before the last, and what for.
-    at, ends, wanted, seen = (end, begin_down), (end_right, end_down), (key, key), (~key, ~key)
+    # Where the last key may be that is not above the wanted one; what is wanted; what was seen.
+    searches = (end, end_right, key, ~key), (begin_down, end_down, key, ~key)
     longest = tl.maximum(end_right - end, end_down - begin_down)
     for k in tl.static_range(1, C):
         upper, inside = _upper(key, k * FIELD, FIELD)
-        at += (own + 1,)
-        ends += (tl.where(inside, end, 0),)
-        wanted += (upper,)
-        seen += (key,)
-    if C > 1:
+        searches += ((own + 1, tl.where(inside, end, 0), upper, key),)  # type: ignore[assignment]
         longest = tl.maximum(longest, end - own - 1)
     most = tl.max(longest, 0)
     while most > 0:
-        step = (most + 1) // 2
-        values = ()
-        for k in tl.static_range(C + 1):  # all loads at once
-            middle = at[k] + step
-            values += (tl.load(keys + middle - 1, mask=middle <= ends[k], other=-1),)
-        next_at, next_seen = (), ()
-        for k in tl.static_range(C + 1):
-            middle = at[k] + step
-            on = (middle <= ends[k]) & (values[k] <= wanted[k])
-            next_at += (tl.where(on, middle, at[k]),)
-            next_seen += (tl.where(on, values[k], seen[k]),)
-        at, seen = next_at, next_seen
+        searches = _halve(searches, keys, (most + 1) // 2)
         most = most // 2
     # Along the first feature, the next one can only be the next colour.
     upper, inside = _upper(key, 0, FIELD)
@@ -106,10 +91,26 @@ def _find(
     feature = tl.load(rank + own + 1, mask=inside, other=-1)
     found = ()
     for k in tl.static_range(C + 1):
-        found += (tl.load(rank + at[k] - 1, mask=seen[k] == wanted[k], other=-1),)
+        at, _, wanted, seen = searches[k]
+        found += (tl.load(rank + at - 1, mask=seen == wanted, other=-1),)  # type: ignore[assignment]
     _store(out, 2, v, feature, room)
     for k in tl.static_range(C + 1):
         _store(out, k + (k > 1), v, found[k], room)
+
+
+@triton.jit
+def _halve(searches, keys, step):
+    """Search on in one half of each range; all loads come first, so that they overlap."""
+    values, out = (), ()
+    for k in tl.static_range(len(searches)):
+        at, end, _, _ = searches[k]
+        values += (tl.load(keys + at + step - 1, mask=at + step <= end, other=0),)  # type: ignore[assignment]
+    for k in tl.static_range(len(searches)):
+        at, end, wanted, seen = searches[k]
+        upper = (at + step <= end) & (values[k] <= wanted)
+        at, seen = tl.where(upper, at + step, at), tl.where(upper, values[k], seen)
+        out += ((at, end, wanted, seen),)  # type: ignore[assignment]
+    return out
 
 
 @triton.jit
