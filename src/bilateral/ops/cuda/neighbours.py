@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.colours import Colours, Features
+from bilateral.ops.cuda.colours import Colours, Features, divide
 from bilateral.ops.cuda.kernel import after_previous, kernel
 from bilateral.ops.cuda.layout import Layout
 from bilateral.ops.cuda.order import Order
@@ -17,8 +17,9 @@ def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Fea
     """(2 d, vertices): the next and the previous one along x, y and the features; -1 for none."""
     room, channels = colours.keys.shape[0], features.affine.shape[0]
     axes = 2 + channels
-    out = torch.full((2 * axes, room), -1, dtype=torch.int32, device=colours.keys.device)
-    _find[(triton.cdiv(room, _BLOCK), axes)](
+    out = torch.empty((2 * axes, room), dtype=torch.int32, device=colours.keys.device)
+    out[1::2].fill_(-1)
+    _find[(triton.cdiv(room, _BLOCK),)](
         colours.keys,
         colours.first,
         colours.tile,
@@ -31,8 +32,10 @@ def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Fea
         room,
         tiles.rows,
         tiles.columns,
+        C=channels,
         FIELD=features.field,
         BLOCK=_BLOCK,
+        maxnreg=40,  # with fewer, it would search along one axis after the other
     )
     return out
 
@@ -51,50 +54,84 @@ def _find(
     room,
     rows,
     columns,
+    C: tl.constexpr,
     FIELD: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """The next vertex along one axis, and for that one the previous."""
+    """The next vertex along each axis, and for that one the previous."""
     after_previous()
     v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    axis = tl.program_id(1)
-    on = v < tl.minimum(tl.load(total), room)
-    own = tl.load(colour + v, mask=on, other=0)
-    tile = tl.load(tiles + own, mask=on, other=0)
-    key = tl.load(keys + own, mask=on, other=0)
-    if axis < 2:
-        within = tile % (rows * columns)
-        row, column = within // columns, within % columns
-        if axis == 0:
-            on = on & (column + 1 < columns)
-            here = tl.load(column_cell + column, mask=on, other=0)
-            on = on & (tl.load(column_cell + column + 1, mask=on, other=0) == here + 1)
-            tile += 1
-        else:
-            on = on & (row + 1 < rows)
-            here = tl.load(row_cell + row, mask=on, other=0)
-            on = on & (tl.load(row_cell + row + 1, mask=on, other=0) == here + 1)
-            tile += columns
-    else:
-        shift = ((axis - 2) * FIELD).to(key.dtype)
-        unit = (key * 0 + 1) << shift
-        highest = (key * 0 + ((1 << FIELD) - 1)) << shift
-        on = on & ((key & highest) != highest)
-        key += unit
-    low = tl.load(first + tile, mask=on, other=0)
-    end = tl.load(first + tile + 1, mask=on, other=0)
-    high = end
-    longest = tl.max(high - low, 0)
-    while longest > 0:
-        middle = (low + high) // 2
-        less = tl.load(keys + middle, mask=on & (low < high), other=0) < key
-        go = low < high
-        low = tl.where(go & less, middle + 1, low)
-        high = tl.where(go & (less == 0), middle, high)
-        longest = longest // 2
-    found = on & (low < end)
-    found = found & (tl.load(keys + low, mask=found, other=0) == key)
-    to = tl.load(rank + low, mask=found, other=0)
-    row_of = 2 * axis * room.to(tl.int64)
-    tl.store(out + row_of + v, to, mask=found)
-    tl.store(out + row_of + room + to, v, mask=found)
+    there = v < tl.minimum(tl.load(total), room)
+    own = tl.load(colour + v, mask=there, other=0)
+    tile = tl.load(tiles + own, mask=there, other=0)
+    key = tl.load(keys + own, mask=there, other=0)
+    row, column = divide(tile, columns)
+    _, row = divide(row, rows)  # of its image
+    end = tl.load(first + tile + 1, mask=there, other=0)
+    right = _next_is_beside(column_cell, column, columns, there)
+    end_right = tl.load(first + tile + 2, mask=right, other=0)
+    down = _next_is_beside(row_cell, row, rows, there)
+    begin_down = tl.load(first + tile + columns, mask=down, other=0)
+    end_down = tl.load(first + tile + columns + 1, mask=down, other=0)
+
+    # Where the last key may be that is not above the wanted one; what is wanted; what was seen.
+    searches = (end, end_right, key, ~key), (begin_down, end_down, key, ~key)
+    longest = tl.maximum(end_right - end, end_down - begin_down)
+    for k in tl.static_range(1, C):
+        upper, inside = _upper(key, k * FIELD, FIELD)
+        searches += ((own + 1, tl.where(inside, end, 0), upper, key),)  # type: ignore[assignment]
+        longest = tl.maximum(longest, end - own - 1)
+    most = tl.max(longest, 0)
+    while most > 0:
+        searches = _halve(searches, keys, (most + 1) // 2)
+        most = most // 2
+    # Along the first feature, the next one can only be the next colour.
+    upper, inside = _upper(key, 0, FIELD)
+    inside = inside & (own + 1 < end)
+    inside = inside & (tl.load(keys + own + 1, mask=inside, other=0) == upper)
+    feature = tl.load(rank + own + 1, mask=inside, other=-1)
+    found = ()
+    for k in tl.static_range(C + 1):
+        at, _, wanted, seen = searches[k]
+        found += (tl.load(rank + at - 1, mask=seen == wanted, other=-1),)  # type: ignore[assignment]
+    _store(out, 2, v, feature, room)
+    for k in tl.static_range(C + 1):
+        _store(out, k + (k > 1), v, found[k], room)
+
+
+@triton.jit
+def _halve(searches, keys, step):
+    """Search on in one half of each range; all loads come first, so that they overlap."""
+    values, out = (), ()
+    for k in tl.static_range(len(searches)):
+        at, end, _, _ = searches[k]
+        values += (tl.load(keys + at + step - 1, mask=at + step <= end, other=0),)  # type: ignore[assignment]
+    for k in tl.static_range(len(searches)):
+        at, end, wanted, seen = searches[k]
+        upper = (at + step <= end) & (values[k] <= wanted)
+        at, seen = tl.where(upper, at + step, at), tl.where(upper, values[k], seen)
+        out += ((at, end, wanted, seen),)  # type: ignore[assignment]
+    return out
+
+
+@triton.jit
+def _next_is_beside(cells, i, count, mask):
+    """Whether there is a next row or column of tiles, whose cell is the next, too."""
+    mask = mask & (i + 1 < count)
+    here = tl.load(cells + i, mask=mask, other=0)
+    return mask & (tl.load(cells + i + 1, mask=mask, other=0) == here + 1)
+
+
+@triton.jit
+def _upper(key, shift: tl.constexpr, FIELD: tl.constexpr):
+    """The key of the next cell of a feature, and whether it has one."""
+    highest = (key * 0 + ((1 << FIELD) - 1)) << shift
+    return key + ((key * 0 + 1) << shift), (key & highest) != highest
+
+
+@triton.jit
+def _store(out, axis, v, to, room):
+    """Edges along an axis in both directions."""
+    row = out + 2 * axis * room.to(tl.int64)
+    tl.store(row + v, to, mask=v < room)
+    tl.store(row + room + to, v, mask=to >= 0)

@@ -4,21 +4,31 @@ So the vertices below any one of the pyramid are consecutive, at every level, an
 close together.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
+from numpy.typing import NDArray
 from torch import Tensor
 
-from bilateral.ops.cuda.colours import Colours, Features
-from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.colours import Colours, Features, divide
+from bilateral.ops.cuda.constants import hold
 from bilateral.ops.cuda.kernel import after_previous, kernel
 from bilateral.ops.cuda.layout import Layout
 
-_WORD = 62
+WORD = 62
 """Bits of a code in one number."""
+_SHORT = 32
+"""And if there are no more than these: half as much to sort."""
+_CHUNK = 5
+"""Bits of a key that are looked up at once: so many numbers are in one line of the cache."""
 _BLOCK = 256
+
+Table = NDArray[np.int64]
 
 
 class Order(NamedTuple):
@@ -31,49 +41,50 @@ class Order(NamedTuple):
     mass: Tensor
     """The number of pixels of each vertex."""
     codes: Tensor
-    """(words, vertices), the lowest bits first, sorted."""
+    """(words, vertices), the lowest bits first, sorted.
+
+    Vertices below the same one of the first level differ in the lowest bit alone, or not at all.
+    """
     below: tuple[int, ...]
     """How many bits of a code are lost at each level, from 0 on."""
 
     @property
     def parity(self) -> Tensor:
         """Of the sum of each vertex's coordinates, that no two neighbours share; int8."""
-        lowest = self.codes[0]
-        total = torch.zeros_like(lowest)
-        for bit in range(self.below[1]):  # the coordinates' lowest ones
-            total ^= lowest >> bit
-        return (total & 1).to(torch.int8)
+        return (self.codes[0] & 1).to(torch.int8)
+
+
+class _Tables(NamedTuple):
+    """Of one word of codes: exclusive or of all that are looked up is a vertex's."""
+
+    down: Tensor
+    """By the row of tiles, counted through the batch."""
+    across: Tensor
+    """By the column."""
+    key: Tensor
+    """By each chunk of the key, one after the other."""
 
 
 def sort_vertices(colours: Colours, tiles: Layout, features: Features, images: int) -> Order:
     """Put colours in order."""
-    room = colours.keys.shape[0]
-    table, below = _bits(tiles, features, images)
-    words = -(-len(table) // _WORD)
-    short = len(table) <= 32  # a quarter less to sort
-    like: dict[str, Any] = {
-        "dtype": torch.int32 if short else torch.int64,
-        "device": colours.keys.device,
-    }
-    codes = torch.empty((words, room), **like)
-    for word in range(words):
-        bits = table[word * _WORD : (word + 1) * _WORD]
+    room, device = colours.keys.shape[0], colours.keys.device
+    channels = features.affine.shape[0]
+    tables, below = hold(_tables(tiles, channels, features.field, images))
+    codes = torch.empty((len(tables), room), dtype=tables[0].key.dtype, device=device)
+    for table, word in zip(tables, codes, strict=True):
         _find_codes[(triton.cdiv(room, _BLOCK),)](
             colours.keys,
             colours.tile,
             colours.total,
-            tiles.row_cell,
-            tiles.column_cell,
-            constant(bits, torch.int32, colours.keys.device),
-            codes[word],
+            *table,
+            word,
             room,
-            tiles.rows,
             tiles.columns,
-            len(bits),
-            SHORT=short,
+            CHUNK=_CHUNK,
+            CHUNKS=table.key.shape[0],
             BLOCK=_BLOCK,
         )
-    if words == 1:
+    if len(tables) == 1:
         ordered, places = torch.sort(codes[0], stable=True)
         codes = ordered[None]
     else:
@@ -88,24 +99,61 @@ def sort_vertices(colours: Colours, tiles: Layout, features: Features, images: i
     return Order(colour, rank, mass, codes, below)
 
 
-def _bits(
-    tiles: Layout, features: Features, images: int
-) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Which bit of what each bit of a code is; and how many there are below each level.
+@lru_cache(maxsize=32)
+def _tables(
+    tiles: Layout, channels: int, field: int, images: int
+) -> tuple[list[_Tables], tuple[int, ...]]:
+    """Tables for each word, and how many bits of a code are below each level."""
+    (x, y, key), below = _places(*tiles.bits, channels, field)
+    image = range(below[-1], below[-1] + (images - 1).bit_length())
+    short = image.stop <= _SHORT
+    columns, rows = tiles.column_cell.cpu().numpy(), tiles.row_cell.cpu().numpy()
+    number = np.arange(1 << _CHUNK)
 
-    0 is x, 1 is y, 2 the key, 3 the image.
+    def table(values: Table) -> Tensor:
+        kept = values.astype(np.uint32).view(np.int32) if short else values
+        return torch.from_numpy(np.ascontiguousarray(kept)).to(tiles.column_cell.device)
+
+    found = []
+    for word in range(-(-image.stop // WORD)):
+        first = _spread(np.arange(images), image, word)
+        down = first[:, np.newaxis] ^ _spread(rows, y, word)
+        if short:
+            down ^= 1 << 31  # fills the numbers below 0, too
+        chunks = [_spread(number, key[k : k + _CHUNK], word) for k in range(0, len(key), _CHUNK)]
+        across = _spread(columns, x, word)
+        found.append(_Tables(table(down.ravel()), table(across), table(np.stack(chunks))))
+    return found, below
+
+
+def _places(
+    across: int, down: int, channels: int, field: int
+) -> tuple[tuple[list[int], list[int], list[int]], tuple[int, ...]]:
+    """The places in a code of the bits of x, y and a key; and how many are below each level.
+
+    The lowest bits of all coordinates are at one place: which is their sum's. It takes no more to
+    have what is below the same vertex of the first level together.
     """
-    across, down = tiles.bits
-    channels, field = features.affine.shape[0], features.field
-    table: list[tuple[int, int]] = []
-    below = []
-    for level in range(max(across, down, field, 1)):
-        below.append(len(table))
-        table += [(0, level)] * (level < across) + [(1, level)] * (level < down)
-        table += [(2, field * k + level) for k in range(channels) if level < field]
-    below.append(len(table))
-    table += [(3, bit) for bit in range((images - 1).bit_length())]
-    return tuple(table or [(0, 0)]), tuple(below)
+    x, y, key = [0] * across, [0] * down, [0] * (field * channels)
+    below = [0]
+    count = 1
+    for level in range(1, max(across, down, field)):
+        below.append(count)
+        fields = [(key, field * k, field) for k in range(channels)]
+        for places, first, size in [(x, 0, across), (y, 0, down), *fields]:
+            if level < size:
+                places[first + level] = count
+                count += 1
+    return (x, y, key), (*below, count)
+
+
+def _spread(values: NDArray[Any], places: Sequence[int], word: int) -> Table:
+    """Values with each bit at its place in a code, as far as that is in a word."""
+    out = np.zeros(values.shape, np.int64)
+    for bit, place in enumerate(places):
+        if place // WORD == word:
+            out ^= (values.astype(np.int64) >> bit & 1) << place % WORD
+    return out
 
 
 @kernel
@@ -113,15 +161,14 @@ def _find_codes(
     keys,
     tiles,
     total,
-    row_cell,
-    column_cell,
-    bits,
+    by_row,
+    by_column,
+    by_key,
     codes,
     room,
-    rows,
     columns,
-    count,
-    SHORT: tl.constexpr,
+    CHUNK: tl.constexpr,
+    CHUNKS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     after_previous()
@@ -130,21 +177,15 @@ def _find_codes(
     there = mask & (i < tl.load(total))
     tile = tl.load(tiles + i, mask=there, other=0)
     key = tl.load(keys + i, mask=there, other=0)
-    image, within = tile // (rows * columns), tile % (rows * columns)
-    y = tl.load(row_cell + within // columns, mask=there, other=0)
-    x = tl.load(column_cell + within % columns, mask=there, other=0)
-    code = tl.zeros((BLOCK,), tl.int64)
-    for k in range(0, count):
-        what, bit = tl.load(bits + 2 * k), tl.load(bits + 2 * k + 1)
-        place = tl.where(what == 0, x, tl.where(what == 1, y, image))
-        source = tl.where(what == 2, key.to(tl.int64), place.to(tl.int64))
-        code |= ((source >> bit) & 1) << k
-    # What is not there comes last; short codes fill the numbers below 0, too.
-    last = (1 << 32) - 1 if SHORT else 1 << 62
-    code = tl.where(there, code, last)
-    if SHORT:
-        code = code - (1 << 31)
-    tl.store(codes + i, code.to(codes.dtype.element_ty), mask=mask)
+    row, column = divide(tile, columns)
+    code = tl.load(by_row + row, mask=there, other=0)
+    code ^= tl.load(by_column + column, mask=there, other=0)
+    for k in tl.static_range(CHUNKS):
+        chunk = ((key >> (k * CHUNK)) & ((1 << CHUNK) - 1)).to(tl.int32)
+        code ^= tl.load(by_key + (k << CHUNK) + chunk, mask=there, other=0)
+    # What is not there comes last.
+    last = (1 << 31) - 1 if codes.dtype.element_ty == tl.int32 else 1 << 62
+    tl.store(codes + i, tl.where(there, code, last), mask=mask)
 
 
 @kernel

@@ -15,7 +15,7 @@ from torch import Tensor
 from bilateral.ops.cuda.colours import Colours
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.kernel import after_previous, kernel
-from bilateral.ops.cuda.order import Order
+from bilateral.ops.cuda.order import WORD, Order
 
 _BLOCK = 256
 
@@ -69,7 +69,7 @@ def build_pyramid(
     total = colours.total
     room, images = codes.shape[1], first_vertex.shape[0] - 1
     like: dict[str, Any] = {"dtype": torch.int32, "device": device}
-    below = constant(order.below[: depth + 1], torch.int32, device)
+    kept = constant(_kept(order, depth), codes.dtype, device)
     words = {"WORDS": codes.shape[0], "BLOCK": _BLOCK}
     weights = constant(
         tuple((2.0 ** -(5 + k), 4.0**-k) for k in range(depth + 1)), torch.float64, device
@@ -77,11 +77,11 @@ def build_pyramid(
     # Which levels are more than a copy of the one below, for each image.
     real = torch.empty((depth + 1, images), **like)
     _find_real[(depth, triton.cdiv(images, _BLOCK))](
-        codes, first_vertex, below, real, room, images, **words
+        codes, first_vertex, kept, real, room, images, **words
     )
     new = torch.empty(room, **like)
     grid = (triton.cdiv(room, _BLOCK),)
-    _mark_first[grid](codes, below, total, new, room, **words)
+    _mark_first[grid](codes, kept, total, new, room, **words)
     number = torch.cumsum(new, 0, dtype=torch.int32)
     lower = int(number[-1]) if rooms is None else rooms[0]
     parent = torch.empty(room, **like)
@@ -89,7 +89,7 @@ def build_pyramid(
     _gather_first[grid](new, number, total, parent, first, room, lower, BLOCK=_BLOCK)
     marks = torch.empty((max(depth - 1, 1), lower), **like)
     _mark_upper[(triton.cdiv(lower, _BLOCK), max(depth - 1, 1))](
-        codes, below, first, number, marks, room, lower, depth, **words
+        codes, kept, first, number, marks, room, lower, depth, **words
     )
     # Level after level, as they are numbered.
     numbers = torch.cumsum(marks.view(-1), 0, dtype=torch.int32)
@@ -143,30 +143,34 @@ def build_pyramid(
     return Pyramid(parent, *above, begin, end, *parts, push, pull, totals, (lower, upper))
 
 
+def _kept(order: Order, depth: int) -> tuple[tuple[int, ...], ...]:
+    """The bits of each word of a code that are kept at each level, from 0 on."""
+
+    def bits(lost: int) -> int:
+        return -(1 << lost) if lost < 8 * order.codes.element_size() else 0
+
+    words = range(order.codes.shape[0])
+    return tuple(
+        tuple(bits(min(max(lost - WORD * word, 0), WORD)) for word in words)
+        for lost in order.below[: depth + 1]
+    )
+
+
 @triton.jit
-def _shifted(codes, at, mask, room, shift, WORDS: tl.constexpr):
-    """A code without its lowest bits, as a pair of numbers."""
-    low = tl.load(codes + at, mask=mask, other=0).to(tl.int64)
-    if codes.dtype.element_ty == tl.int32:
-        low += 1 << 31
-    high = low * 0
+def _differ(codes, a, b, mask, room, kept, WORDS: tl.constexpr):
+    """Whether two codes do, in the bits kept at a level."""
+    found = tl.load(codes + a, mask=mask, other=0) ^ tl.load(codes + b, mask=mask, other=0)
+    found &= tl.load(kept)
     if WORDS == 2:
-        high = tl.load(codes + room.to(tl.int64) + at, mask=mask, other=0)
-        high = high >> tl.maximum(shift - 62, 0)
-    low = tl.where(low * 0 + shift > 61, 0, low >> tl.minimum(shift, 61))
-    return low, high
-
-
-@triton.jit
-def _differ(codes, a, b, mask, room, shift, WORDS: tl.constexpr):
-    low_a, high_a = _shifted(codes, a, mask, room, shift, WORDS)
-    low_b, high_b = _shifted(codes, b, mask, room, shift, WORDS)
-    return (low_a != low_b) | (high_a != high_b)
+        codes += room.to(tl.int64)
+        high = tl.load(codes + a, mask=mask, other=0) ^ tl.load(codes + b, mask=mask, other=0)
+        found |= high & tl.load(kept + 1)
+    return found != 0
 
 
 @kernel
 def _find_real(
-    codes, first_vertex, below, real, room, images, WORDS: tl.constexpr, BLOCK: tl.constexpr
+    codes, first_vertex, kept, real, room, images, WORDS: tl.constexpr, BLOCK: tl.constexpr
 ):
     after_previous()
     level = tl.program_id(0) + 1
@@ -175,19 +179,19 @@ def _find_real(
     low = tl.load(first_vertex + i, mask=mask, other=0)
     high = tl.load(first_vertex + i + 1, mask=mask, other=1) - 1
     high = tl.maximum(tl.minimum(high, room - 1), low)  # should there be too little room
-    shift = tl.load(below + level - 1)
-    several = _differ(codes, low, high, mask & (low < room), room, shift, WORDS)
+    kept += (level - 1) * WORDS
+    differ = _differ(codes, low, high, mask & (low < room), room, kept, WORDS)
+    several = (low < high) & (differ | (level == 1))
     tl.store(real + level * images + i, several.to(tl.int32), mask=mask)
 
 
 @kernel
-def _mark_first(codes, below, total, new, room, WORDS: tl.constexpr, BLOCK: tl.constexpr):
+def _mark_first(codes, kept, total, new, room, WORDS: tl.constexpr, BLOCK: tl.constexpr):
     after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     there = mask & (i < tl.load(total))
-    shift = tl.load(below + 1)
-    differ = _differ(codes, i, tl.maximum(i - 1, 0), there, room, shift, WORDS)
+    differ = _differ(codes, i, tl.maximum(i - 1, 0), there, room, kept + WORDS, WORDS)
     tl.store(new + i, (there & (differ | (i == 0))).to(tl.int32), mask=mask)
 
 
@@ -207,7 +211,7 @@ def _gather_first(new, number, total, parent, first, room, lower, BLOCK: tl.cons
 @kernel
 def _mark_upper(
     codes,
-    below,
+    kept,
     first,
     number,
     marks,
@@ -223,8 +227,8 @@ def _mark_upper(
     level = tl.program_id(1) + 2
     there = j < tl.minimum(tl.load(number + room - 1), lower)
     v = tl.load(first + j, mask=there, other=1)
-    shift = tl.load(below + tl.minimum(level, depth))
-    differ = _differ(codes, v, tl.maximum(v - 1, 0), there, room, shift, WORDS)
+    kept += tl.minimum(level, depth) * WORDS
+    differ = _differ(codes, v, tl.maximum(v - 1, 0), there, room, kept, WORDS)
     mark = there & (differ | (j == 0)) & (j * 0 + level <= depth)
     to = marks + (level - 2) * lower.to(tl.int64) + j
     tl.store(to, mark.to(tl.int32), mask=j < lower)
