@@ -177,6 +177,16 @@ def test_order_keeps_together_what_is_below_a_coarse_vertex(
     assert_array_equal(parity, at[:, 1:].sum(axis=1) % 2)
 
 
+def test_two_vertices_of_one_code_are_a_level():
+    both = Both(np.array([[[[0], [8]]], [[[8], [8]]]], np.uint8), 1.0)
+    codes = both.grid.order.codes[0]
+    assert codes[0] == codes[1]
+    values = torch.tensor([[1.0], [3.0], [4.0], [7.0]], dtype=torch.float64, device=DEVICE)
+    lifted = sums.push_pull(both.grid, sums.splat(both.grid, values))
+    for mine, grid, v in zip(both.there(lifted), both.cpus, values.view(2, 1, 2), strict=True):
+        assert_allclose(mine[:, 0], cpu.push_pull(grid._core, grid.splat(v.cpu().numpy())))
+
+
 def fits(grid):
     totals = *grid.total.tolist(), *map(int, grid.pyramid.totals)
     return all(n <= room for n, room in zip(totals, grid.rooms, strict=True))
