@@ -141,6 +141,54 @@ def test_pixels_of_the_greatest_key_are_counted():
     assert_array_equal(mass, grid.splat(np.ones((5, 7))))
 
 
+def coordinates(grid, field):
+    """(vertices, 3 + C): image, y, x and the features' cells."""
+    tiles, colour = grid.tiles, grid.order.colour.cpu().long()
+    tile, key = (v.cpu().long()[colour] for v in (grid.colours.tile, grid.colours.keys))
+    y = tiles.row_cell.cpu()[tile // tiles.columns % tiles.rows]
+    x = tiles.column_cell.cpu()[tile % tiles.columns]
+    cells = [key >> (field * k) & ((1 << field) - 1) for k in range(grid.features)]
+    return torch.stack([tile // tiles.tiles, y, x, *cells], 1).numpy()
+
+
+ORDERS = [
+    ((2, 5, 7, 3), (2.0, 8.0), 255.0, 5, 1, torch.int32),
+    ((3, 5, 9, 1), (0.7, 8.0), 255.0, 5, 1, torch.int32),
+    ((2, 9, 11, 3), (2.0, 0.26), 255.0, 10, 1, torch.int64),
+    ((2, 5, 7, 1), (2.0, 8.0), 1e6, 21, 1, torch.int32),
+    ((2, 5, 7, 3), (2.0, 8.0), 1e6, 21, 2, torch.int64),
+]
+
+
+@pytest.mark.parametrize(("shape", "sigmas", "most", "field", "words", "dtype"), ORDERS)
+def test_order_keeps_together_what_is_below_a_coarse_vertex(
+    shape, sigmas, most, field, words, dtype
+):
+    rng = np.random.default_rng(19)
+    grid = Both(rng.choice([0.0, 20.0, 90.0, 95.0, most], shape), *sigmas).grid
+    assert (grid.order.codes.shape[0], grid.order.codes.dtype) == (words, dtype)
+    at = coordinates(grid, field)
+    assert_array_equal(at[:, 0], np.sort(at[:, 0]))
+    coarse = []  # how many there are at each level
+    for level in range(1, 2 + grid.pyramid.ancestors.shape[0]):
+        above = np.column_stack([at[:, 0], at[:, 1:] >> level])
+        coarse.append(1 + (above[1:] != above[:-1]).any(axis=1).sum())
+        assert coarse[-1] == len(np.unique(above, axis=0))
+    assert [coarse[0], sum(coarse[1:])] == [int(total) for total in grid.pyramid.totals]
+    parity = grid.order.parity.cpu().numpy()
+    assert_array_equal(parity, at[:, 1:].sum(axis=1) % 2)
+
+
+def test_two_vertices_of_one_code_are_a_level():
+    both = Both(np.array([[[[0], [8]]], [[[8], [8]]]], np.uint8), 1.0)
+    codes = both.grid.order.codes[0]
+    assert codes[0] == codes[1]
+    values = torch.tensor([[1.0], [3.0], [4.0], [7.0]], dtype=torch.float64, device=DEVICE)
+    lifted = sums.push_pull(both.grid, sums.splat(both.grid, values))
+    for mine, grid, v in zip(both.there(lifted), both.cpus, values.view(2, 1, 2), strict=True):
+        assert_allclose(mine[:, 0], cpu.push_pull(grid._core, grid.splat(v.cpu().numpy())))
+
+
 def fits(grid):
     totals = *grid.total.tolist(), *map(int, grid.pyramid.totals)
     return all(n <= room for n, room in zip(totals, grid.rooms, strict=True))

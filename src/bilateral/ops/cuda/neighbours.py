@@ -35,7 +35,8 @@ def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Fea
         C=channels,
         FIELD=features.field,
         BLOCK=_BLOCK,
-        maxnreg=40,  # with fewer, it would search along one axis after the other
+        # With fewer registers, it would search along one axis after the other.
+        maxnreg=40 if features.dtype == torch.int32 else 64,
     )
     return out
 

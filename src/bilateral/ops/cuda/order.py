@@ -1,7 +1,8 @@
 """The order of vertices: by a code whose bits are those of all coordinates, level by level.
 
 So the vertices below any one of the pyramid are consecutive, at every level, and neighbours lie
-close together.
+close together. Of the lowest bits a code has only their sum's: in what order the few vertices below
+one of the first level are, does not matter.
 """
 
 from collections.abc import Sequence
@@ -55,7 +56,7 @@ class Order(NamedTuple):
 
 
 class _Tables(NamedTuple):
-    """Of one word of codes: exclusive or of all that are looked up is a vertex's."""
+    """Of one word of codes: a vertex's is the exclusive or of what is looked up in all."""
 
     down: Tensor
     """By the row of tiles, counted through the batch."""
@@ -131,8 +132,7 @@ def _places(
 ) -> tuple[tuple[list[int], list[int], list[int]], tuple[int, ...]]:
     """The places in a code of the bits of x, y and a key; and how many are below each level.
 
-    The lowest bits of all coordinates are at one place: which is their sum's. It takes no more to
-    have what is below the same vertex of the first level together.
+    The lowest bits of all coordinates share a place: by exclusive or, that of their sum is there.
     """
     x, y, key = [0] * across, [0] * down, [0] * (field * channels)
     below = [0]
