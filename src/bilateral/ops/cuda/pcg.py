@@ -30,7 +30,7 @@ from bilateral.ops.cuda.estimate import judge, step_lengths
 from bilateral.ops.cuda.kernel import after_previous, kernel
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.preconditioner import Preconditioner
-from bilateral.ops.cuda.sums import Prefix, above, add_up_parts, part_of_image, range_sums
+from bilateral.ops.cuda.sums import Prefix, above, part_of_image, range_sums
 
 _BETWEEN_LOOKS = 8
 """Steps between looks at the error, for each of which the host waits for the device."""
@@ -145,8 +145,6 @@ class Iteration:
         block = prefix.range_block
         _lift[(images + triton.cdiv(count, block),)](
             *grid.pyramid.ranges,
-            grid.pyramid.chain,
-            grid.pyramid.second_total,
             *prefix.arguments,
             self._factors,
             self._coarse,
@@ -165,9 +163,7 @@ class Iteration:
             self.errors.shape[0],
             images,
             grid.programs,
-            *grid.pyramid.rooms,
             FIRST=first,
-            LEVELS=grid.pyramid.chain.shape[0],
             FIXED=self._fixed,
             STEADY=self._cycles is not None,
             KP=prefix.padded,
@@ -198,7 +194,7 @@ class Iteration:
             grid.first_vertex,
             pyramid.rooms[0],
             self._x.shape[1],
-            LEVELS=min(1, pyramid.ancestors.shape[0]),  # which holds those above it, too
+            LEVELS=pyramid.ancestors.shape[0],
             KP=prefix.padded,
             BLOCK=prefix.block,
             num_warps=8,
@@ -316,8 +312,6 @@ def _lift(
     end,
     part_before,
     part_last,
-    chain,
-    second_total,
     sums,
     part_sums,
     before,
@@ -339,10 +333,7 @@ def _lift(
     most_steps,
     images,
     programs,
-    lower,
-    upper,
     FIRST: tl.constexpr,
-    LEVELS: tl.constexpr,
     FIXED: tl.constexpr,
     STEADY: tl.constexpr,
     KP: tl.constexpr,
@@ -352,10 +343,7 @@ def _lift(
     WINDOW: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """R's sums over coarse vertices; the first programs judge the error instead, one per image.
-
-    With the sums of the second level are those of all above it, so that nobody else needs them.
-    """
+    """R's sums over coarse vertices; the first programs judge the error instead, one per image."""
     after_previous()
     program = tl.program_id(0)
     k = tl.arange(0, KP)
@@ -388,29 +376,14 @@ def _lift(
         going = tl.load(done + every, mask=every < images, other=1) == 0
         if tl.sum(going.to(tl.int32), 0) > 0:
             g = (program - images) * BLOCK + tl.arange(0, BLOCK)
+            mask = g < count
             ranges = begin, end, part_before, part_last
             sums_ = sums, part_sums, before, all_parts
+            total = range_sums(*ranges, *sums_, g, mask, channels, KP, PA)
+            total *= tl.load(factors + g, mask=mask, other=0)[:, None]
             to = g.to(tl.int64)[:, None] * channels + k[None, :]
-            last = (program - images + 1) * BLOCK
-            if last <= lower:
-                total = range_sums(*ranges, *sums_, g, g < count, channels, KP, PA)
-                total *= tl.load(factors + g, mask=g < count, other=0)[:, None]
-                both = (g < count)[:, None] & (k < channels)[None, :]
-                tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
-            elif last - BLOCK < lower + tl.minimum(tl.load(second_total), upper):
-                second = g - lower < tl.minimum(tl.load(second_total), upper)
-                mask = (g < count) & second
-                add_up_parts(part_sums, before, all_parts, KP, PA)
-                total = range_sums(*ranges, *sums_, g, mask, channels, KP, PA, True)
-                total *= tl.load(factors + g, mask=mask, other=0)[:, None]
-                second = mask & (g >= lower)
-                for level in tl.static_range(LEVELS):
-                    at = chain + level * upper.to(tl.int64) + g - lower
-                    higher = tl.load(at, mask=second, other=0)
-                    more = range_sums(*ranges, *sums_, higher, second, channels, KP, PA, True)
-                    total += more * tl.load(factors + higher, mask=second, other=0)[:, None]
-                both = mask[:, None] & (k < channels)[None, :]
-                tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
+            both = mask[:, None] & (k < channels)[None, :]
+            tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
 
 
 @kernel

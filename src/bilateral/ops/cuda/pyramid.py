@@ -27,10 +27,6 @@ class Pyramid(NamedTuple):
     """The coarse vertex of each vertex, at the first level."""
     ancestors: Tensor
     """(levels - 1, room of the first level): what is above these, at each level."""
-    chain: Tensor
-    """(levels - 2, room of all others): of the second level's vertices, what is above them."""
-    second_total: Tensor
-    """How many these are, (1,)."""
     begin: Tensor
     """The first vertex of each coarse one."""
     end: Tensor
@@ -95,7 +91,6 @@ def build_pyramid(
     numbers = torch.cumsum(marks.view(-1), 0, dtype=torch.int32)
     upper = int(numbers[-1]) if rooms is None else rooms[1]
     ancestors = torch.empty((depth - 1 if depth > 1 else 0, lower), **like)
-    chain = torch.empty((max(depth - 2, 0), upper), **like)
     begin, end, part_before, part_last = (torch.empty(lower + upper, **like) for _ in range(4))
     push, pull = (torch.empty_like(begin, dtype=torch.float64) for _ in range(2))
     _gather_upper[(triton.cdiv(lower, _BLOCK), max(depth, 1))](
@@ -108,7 +103,6 @@ def build_pyramid(
         real,
         weights,
         ancestors,
-        chain,
         begin,
         end,
         push,
@@ -139,8 +133,7 @@ def build_pyramid(
         BLOCK=_BLOCK,
     )
     parts = part_before, part_last
-    above = ancestors, chain, numbers[lower - 1 : lower]
-    return Pyramid(parent, *above, begin, end, *parts, push, pull, totals, (lower, upper))
+    return Pyramid(parent, ancestors, begin, end, *parts, push, pull, totals, (lower, upper))
 
 
 def _kept(order: Order, depth: int) -> tuple[tuple[int, ...], ...]:
@@ -245,7 +238,6 @@ def _gather_upper(
     real,
     weights,
     ancestors,
-    chain,
     begin,
     end,
     push,
@@ -277,10 +269,6 @@ def _gather_upper(
         starting = starting & (own < lower + upper)
         ending = ending & (own < lower + upper)
         tl.store(ancestors + row + j, own, mask=there)
-        if level > 2:
-            second = tl.load(numbers + j, mask=there, other=1) - 1
-            first_of = there & (tl.load(marks + j, mask=there, other=0) != 0) & (second < upper)
-            tl.store(chain + (level - 3) * upper.to(tl.int64) + second, own, mask=first_of)
     tl.store(begin + own, v, mask=starting)
     tl.store(end + own, last, mask=ending)
     colour_v = tl.load(colour + v, mask=starting, other=0)

@@ -308,15 +308,6 @@ def _sum_parts_of_images(
 
 
 @triton.jit
-def add_up_parts(parts, before, count, KP: tl.constexpr, PA: tl.constexpr):
-    """What came before each part, by each program that needs it: all write the same."""
-    k, p = tl.arange(0, KP), tl.arange(0, PA)
-    own = tl.load(parts + p[:, None] * KP + k[None, :], mask=(p < count)[:, None], other=0)
-    tl.store(before + p[:, None] * KP + k[None, :], tl.cumsum(own, 0) - own)
-    tl.debug_barrier()
-
-
-@triton.jit
 def range_sums(
     begin,
     end,
@@ -331,11 +322,10 @@ def range_sums(
     channels,
     KP: tl.constexpr,
     PA: tl.constexpr,
-    READY: tl.constexpr = False,
 ):
     """Sums over [begin, end): from the prefix sums at both ends, and what came before their parts.
 
-    READY: the latter are there already.
+    The latter are added up in `before`, by each program that needs them: all write the same.
     """
     k = tl.arange(0, KP)
     low = tl.load(begin + g, mask=mask, other=0) - 1
@@ -347,9 +337,11 @@ def range_sums(
     total -= tl.load(sums + at_low, mask=(mask & (low >= 0))[:, None] & columns, other=0)
     from_part = tl.load(part_before + g, mask=mask, other=0)
     to_part = tl.load(part_last + g, mask=mask, other=0)
-    if READY or tl.max((to_part != from_part).to(tl.int32), 0) > 0:
-        if not READY:
-            add_up_parts(parts, before, count, KP, PA)
+    if tl.max((to_part != from_part).to(tl.int32), 0) > 0:
+        p = tl.arange(0, PA)
+        own = tl.load(parts + p[:, None] * KP + k[None, :], mask=(p < count)[:, None], other=0)
+        tl.store(before + p[:, None] * KP + k[None, :], tl.cumsum(own, 0) - own)
+        tl.debug_barrier()
         total += tl.load(before + to_part[:, None] * KP + k[None, :])
         total -= tl.load(before + from_part[:, None] * KP + k[None, :])
     return total
