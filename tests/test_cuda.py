@@ -4,9 +4,7 @@
 Without a GPU they run in Triton's interpreter, one number at a time: so the pictures are tiny.
 """
 
-import ast
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +19,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 import bilateral
 from bilateral import color
 from bilateral.ops import cpu
-from bilateral.ops.cuda import components, diffusion, kernel, pcg, sums
+from bilateral.ops.cuda import components, diffusion, pcg, sums
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_poor, survey
@@ -408,19 +406,6 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     assert made._judge([*made.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
     assert made._judge([9**9, *made.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
     assert made.outgrown
-
-
-def test_all_kernels_wait_before_all_else():
-    """One that does not would read what the kernel before it has yet to write."""
-    found = []
-    for path in Path(kernel.__file__).parent.glob("*.py"):
-        for function in ast.parse(path.read_text()).body:
-            decorators = getattr(function, "decorator_list", [])
-            if "kernel" in [ast.unparse(decorator) for decorator in decorators]:
-                after_docstring = function.body[ast.get_docstring(function) is not None :]
-                found.append((function.name, ast.unparse(after_docstring[0])))
-    assert len(found) > 40
-    assert {first for _, first in found} == {"after_previous()"}, found
 
 
 def test_errors_name_the_argument():

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import (
     Graph,
     add_lanes,
@@ -160,7 +160,6 @@ def _number(
     LANES: tl.constexpr,
 ):
     """Aggregates in the order of their roots; each one's members and the links that leave it."""
-    after_previous()
     i, lane = share_rows(BLOCK, LANES)
     mask = i < tl.minimum(tl.load(total), room)
     mine = tl.load(root + i, mask=mask, other=-1)
@@ -193,7 +192,6 @@ def _number(
 @kernel
 def _list_members(parent, arrival, bounds, listed, total, room, BLOCK: tl.constexpr):
     """In any order."""
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     number = tl.load(parent + i, mask=mask, other=-1)
@@ -227,7 +225,6 @@ def _list_links(
     LANES: tl.constexpr,
 ):
     """Members in order, and the links that leave each aggregate, member by member."""
-    after_previous()
     i, lane = share_rows(BLOCK, LANES)
     mask = i < tl.minimum(tl.load(total), room)
     number = tl.load(parent + i, mask=mask, other=-1)
@@ -281,7 +278,6 @@ def _merge_links(
     MANY: tl.constexpr,
 ):
     """One link for all links of a row with the same target, and the heaviest of them."""
-    after_previous()
     for row in range(tl.program_id(0), tl.minimum(tl.load(total), rows), tl.num_programs(0)):
         begin = tl.minimum(high(tl.load(bounds + row)), entries)
         end = tl.minimum(high(tl.load(bounds + row + 1)), entries)

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
 from bilateral.ops.cuda.prefix import sums_before
 
@@ -272,7 +272,6 @@ def _find_keys(
 
     To rank takes tiles of one block: the distinct keys, sorted, and each pixel's place among them.
     """
-    after_previous()
     size = height * width
     limit = tl.load(numbers)
     if tl.program_id(0) == 0:
@@ -344,7 +343,6 @@ def _gather_keys(
     BLOCK: tl.constexpr,
 ):
     """The distinct keys of tiles and their sizes, to where they belong."""
-    after_previous()
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, _ = tile_bounds(top, left, rows, columns, tile)
         begin = image.to(tl.int64) * height * width + y * width + (below - y) * x

@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.grid import Grid
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 
 _BLOCK = 256
 
@@ -35,7 +35,6 @@ def _components(neighbours: Tensor) -> Tensor:
 
 @kernel
 def _hook(before, neighbours, label, count, D: tl.constexpr, BLOCK: tl.constexpr):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
     own = tl.load(before + i, mask=mask, other=0)
@@ -50,7 +49,6 @@ def _hook(before, neighbours, label, count, D: tl.constexpr, BLOCK: tl.constexpr
 
 @kernel
 def _mark(label, weight, seen, count, BLOCK: tl.constexpr):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
     known = mask & (tl.load(weight + i, mask=mask, other=0) > 0)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.hierarchy import Hierarchy
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import low
 
 _BLOCK = 256
@@ -151,7 +151,6 @@ def _find_diagonals(
     room,
     BLOCK: tl.constexpr,
 ):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     if bounds is None:
@@ -185,7 +184,6 @@ def _find_all_diagonals(
     BLOCK: tl.constexpr,
 ):
     """Level by level; one program per image."""
-    after_previous()
     image, images = tl.program_id(0), tl.num_programs(0)
     for level in range(1, count):
         below, own = tl.load(offsets + level - 1), tl.load(offsets + level)
@@ -219,7 +217,6 @@ def _find_all_diagonals(
 @kernel
 def _mark(c, parent, above, marks, total, room, BLOCK: tl.constexpr):
     """Rows below marked ones, and those without a parent that have weights."""
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     p = tl.load(parent + i, mask=mask, other=-1)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.grid import Grid
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.sums import part_of_image
 
 Blur = tuple[float, float, float]
@@ -165,7 +165,6 @@ def _balance(
     BLOCK: tl.constexpr,
 ):
     """One step of log n towards m / (n B-bar n) = 1. FIRST: from n = 1. LATER: with momentum."""
-    after_previous()
     centre, space, range_ = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     gain, momentum = tl.load(numbers + 3), tl.load(numbers + 4)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -198,7 +197,6 @@ def _degrees(
     D: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    after_previous()
     space, range_ = tl.load(factors), tl.load(factors + 1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), count)
@@ -237,7 +235,6 @@ def _multiply(
     BLOCK: tl.constexpr,
 ):
     """A d from differences, as core/laplacian.hpp."""
-    after_previous()
     space, range_ = tl.load(factors), tl.load(factors + 1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     k = tl.arange(0, KP)
@@ -276,7 +273,6 @@ def _step(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    after_previous()
     space, range_ = tl.load(factors), tl.load(factors + 1)
     program, image = tl.program_id(0), tl.program_id(1)
     programs, images = tl.num_programs(0), tl.num_programs(1)
@@ -316,7 +312,6 @@ def ratio(a, b):
 
 @kernel
 def _dot(a, b, first_vertex, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
-    after_previous()
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     begin, end = part_of_image(first_vertex, image, program, programs)

@@ -18,7 +18,7 @@ from bilateral.ops.cuda.colours import (
     tile_programs,
 )
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout, layout
 from bilateral.ops.cuda.neighbours import find_neighbours
 from bilateral.ops.cuda.order import Order, sort_vertices
@@ -210,7 +210,6 @@ def _follow(
     BLOCK: tl.constexpr,
 ):
     """The vertices of tiles' pixels."""
-    after_previous()
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)

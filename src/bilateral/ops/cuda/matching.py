@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import (
     Graph,
     image_start,
@@ -77,7 +77,6 @@ def _find_nearest(
     IMAGES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     begin, count, own = read_rows(n, first, last, i, mask, D)
@@ -140,7 +139,6 @@ def _find_picks(
 
     Free are those that are not their nearest neighbour's nearest.
     """
-    after_previous()
     i, lane = share_rows(BLOCK, LANES)
     mask = i < tl.minimum(tl.load(total), room)
     near = tl.load(nearest + i, mask=mask, other=-1)
@@ -186,7 +184,6 @@ def _find_roots(nearest, least, pick, root, is_root, total, room, BLOCK: tl.cons
     A row without a mate clings to the nearest one's pair; if that has none either, to the pair
     which that one clings to, unless their edge is weak for it.
     """
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     near = tl.load(nearest + i, mask=mask, other=-1)

@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.colours import Colours, Features, divide
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
 from bilateral.ops.cuda.order import Order
 
@@ -60,7 +60,6 @@ def _find(
     BLOCK: tl.constexpr,
 ):
     """The next vertex along each axis, and for that one the previous."""
-    after_previous()
     v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = v < tl.minimum(tl.load(total), room)
     own = tl.load(colour + v, mask=there, other=0)

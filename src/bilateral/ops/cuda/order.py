@@ -18,7 +18,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.colours import Colours, Features, divide
 from bilateral.ops.cuda.constants import hold
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
 
 WORD = 62
@@ -171,7 +171,6 @@ def _find_codes(
     CHUNKS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     there = mask & (i < tl.load(total))
@@ -190,7 +189,6 @@ def _find_codes(
 
 @kernel
 def _place(places, size, colour, rank, mass, room, BLOCK: tl.constexpr):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     own = tl.load(places + i, mask=mask, other=0)

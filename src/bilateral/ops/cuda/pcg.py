@@ -27,7 +27,7 @@ from torch import Tensor
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.diffusion import Matrix
 from bilateral.ops.cuda.estimate import judge, step_lengths
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.sums import Prefix, above, part_of_image, range_sums
@@ -259,7 +259,6 @@ def _descend(
     BLOCK: tl.constexpr,
 ):
     """A step of x and r, or with b, r = b - q; and prefix sums of r within this program's part."""
-    after_previous()
     program, image = tl.program_id(0), tl.program_id(1)
     programs, images = tl.num_programs(0), tl.num_programs(1)
     k = tl.arange(0, KP)
@@ -344,7 +343,6 @@ def _lift(
     BLOCK: tl.constexpr,
 ):
     """R's sums over coarse vertices; the first programs judge the error instead, one per image."""
-    after_previous()
     program = tl.program_id(0)
     k = tl.arange(0, KP)
     if program < images:
@@ -410,7 +408,6 @@ def _precondition(
 
     Without `inverse`, z is there already.
     """
-    after_previous()
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     begin, end = part_of_image(first_vertex, image, program, programs)

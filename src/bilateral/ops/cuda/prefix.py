@@ -4,7 +4,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 
 _FEW = 16384
 
@@ -27,7 +27,6 @@ def sums_before(counts: Tensor) -> Tensor:
 
 @kernel
 def _add_up(values, out, count, BLOCK: tl.constexpr):
-    after_previous()
     before = tl.zeros((), values.dtype.element_ty)
     for at in range(0, count, BLOCK):
         i = at + tl.arange(0, BLOCK)

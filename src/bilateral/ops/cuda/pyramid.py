@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.colours import Colours
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.order import WORD, Order
 
 _BLOCK = 256
@@ -165,7 +165,6 @@ def _differ(codes, a, b, mask, room, kept, WORDS: tl.constexpr):
 def _find_real(
     codes, first_vertex, kept, real, room, images, WORDS: tl.constexpr, BLOCK: tl.constexpr
 ):
-    after_previous()
     level = tl.program_id(0) + 1
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = i < images
@@ -180,7 +179,6 @@ def _find_real(
 
 @kernel
 def _mark_first(codes, kept, total, new, room, WORDS: tl.constexpr, BLOCK: tl.constexpr):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     there = mask & (i < tl.load(total))
@@ -190,7 +188,6 @@ def _mark_first(codes, kept, total, new, room, WORDS: tl.constexpr, BLOCK: tl.co
 
 @kernel
 def _gather_first(new, number, total, parent, first, room, lower, BLOCK: tl.constexpr):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     own = tl.load(number + i, mask=mask, other=1) - 1
@@ -215,7 +212,6 @@ def _mark_upper(
     BLOCK: tl.constexpr,
 ):
     """Which vertices of the first level begin one of a higher level."""
-    after_previous()
     j = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     level = tl.program_id(1) + 2
     there = j < tl.minimum(tl.load(number + room - 1), lower)
@@ -250,7 +246,6 @@ def _gather_upper(
     BLOCK: tl.constexpr,
 ):
     """Ranges and weights of all coarse vertices of a level, and what is above the first's."""
-    after_previous()
     j = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     level = tl.program_id(1) + 1
     count = tl.minimum(tl.load(number + room - 1), lower)
@@ -308,7 +303,6 @@ def _finish(
     BLOCK: tl.constexpr,
 ):
     """Parts of coarse vertices, and what their sizes do to their weights; 0 where there is none."""
-    after_previous()
     g = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = g < lower + upper
     first = g < lower

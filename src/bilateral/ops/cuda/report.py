@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.grid import Grid
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.pcg import Iteration
 from bilateral.ops.cuda.survey import Survey
 
@@ -86,7 +86,6 @@ def _write(
     PI: tl.constexpr,
     STEPS: tl.constexpr,
 ):
-    after_previous()
     i = tl.arange(0, PI)
     there = i < images
     none = tl.zeros((), tl.int32)

@@ -11,7 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.coarsening import Transfer
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import (
     Graph,
     add_lanes,
@@ -238,7 +238,6 @@ def _relax(
     BLOCK: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    after_previous()
     i, lane = share_rows(BLOCK, LANES)
     mask = i < tl.minimum(tl.load(total), room)
     own, left, count = residual(
@@ -277,7 +276,6 @@ def _relax(
 def _restrict(
     values, bounds, members, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     sums = sum_members(values, bounds, members, i, mask, channels, KP, BLOCK)
@@ -289,7 +287,6 @@ def _restrict(
 def _spread(
     b, inverse, above, parent, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     p = tl.load(parent + i, mask=mask, other=-1)

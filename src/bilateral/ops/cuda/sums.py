@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.colours import divide, tile_bounds, tile_programs
 from bilateral.ops.cuda.grid import Grid
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 
 _BLOCK = 256
 
@@ -200,7 +200,6 @@ def _running(values: Tensor) -> Tensor:
 
 @kernel
 def _run(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
-    after_previous()
     base = tl.program_id(0).to(tl.int64) * count * channels
     k = tl.arange(0, KP)
     before = tl.zeros((KP,), tl.float64)
@@ -233,7 +232,6 @@ def _splat(
     BLOCK: tl.constexpr,
 ):
     """The sums over the pixels of each vertex, tile by tile."""
-    after_previous()
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, right = tile_bounds(top, left, rows, columns_of_tiles, tile)
@@ -291,7 +289,6 @@ def _sum_parts_of_images(
     values, weight, first_vertex, sums, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Prefix sums within the parts, and their totals."""
-    after_previous()
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     begin, end = part_of_image(first_vertex, image, program, programs)
@@ -366,7 +363,6 @@ def _sum_ranges(
     PA: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    after_previous()
     g = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = g < room
     ranges = begin, end, part_before, part_last
@@ -412,7 +408,6 @@ def _add_above(
     BLOCK: tl.constexpr,
 ):
     """A vertex's own values and what is above; with weights, the others over the first column."""
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     k = tl.arange(0, KP)

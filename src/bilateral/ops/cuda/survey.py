@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.grid import Grid
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 
 _PROGRAMS = 512
 _BLOCK = 1024
@@ -66,7 +66,6 @@ def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> T
 
 @kernel
 def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
-    after_previous()
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     base = image.to(tl.int64) * pixels
@@ -105,7 +104,6 @@ def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
 
 @kernel
 def _conclude(parts, out, programs, channels, PP: tl.constexpr):
-    after_previous()
     image = tl.program_id(0)
     p = tl.arange(0, PP)
     mask = p < programs
@@ -136,7 +134,6 @@ def _count_poor(
     D: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     least = tl.load(smoothness) / EASY  # of a pixel's weight

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import read_link, read_rows
 from bilateral.ops.cuda.smoothing import Iterate, Level, iterate, places
 
@@ -75,7 +75,6 @@ def _sweep(
     BLOCK: tl.constexpr,
 ):
     """From lambda sum_j w_ij x_j, the residual of rows that were solved without it, or x_i."""
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < tl.minimum(tl.load(total), room)
     mask = inside & (tl.load(colour + i, mask=inside, other=0) == COLOUR)

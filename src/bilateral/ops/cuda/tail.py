@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.coarsening import Transfer
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.kernel import after_previous, kernel
+from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.links import Graph
 from bilateral.ops.cuda.smoothing import damped, residual, shape, sum_members
 
@@ -131,7 +131,6 @@ def _cycle(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    after_previous()
     image, images = tl.program_id(0), tl.num_programs(0)
     k = tl.arange(0, KP)
     for level in range(0, count - 1):
@@ -222,7 +221,6 @@ def _cycle(
 @kernel
 def _mark_all(c, parent, offsets, marks, total, room, count, BLOCK: tl.constexpr):
     """Whether the last row above each one has weights."""
-    after_previous()
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     row, on = i, mask
