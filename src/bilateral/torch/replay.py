@@ -24,7 +24,7 @@ from bilateral.ops.cuda.survey import survey
 from bilateral.torch import device
 from bilateral.torch.device import HierarchyRooms, Options
 
-_FIRST = {"multigrid": 1, "pyramid": 8, "jacobi": 8}
+_FIRST = {"multigrid": 2, "pyramid": 8, "jacobi": 8}
 """Steps in the first graph of a recording."""
 _NEXT = {"multigrid": 1, "pyramid": 4, "jacobi": 4}
 """Steps in the other, which is replayed as often as the solve before took it to be, and then until
@@ -32,7 +32,7 @@ the error is small enough, at which the host looks each time."""
 _ALL = 32
 """If no more steps are allowed, the first graph has all of them, but for multigrid's."""
 _LEAST_ROOM = 256
-_MORE_LEVELS = 2
+_MORE_LEVELS = 1
 """Of multigrid's hierarchy, than the recorded images had."""
 _KEPT = 4
 """Recordings of so many kinds of solve are kept."""

@@ -58,14 +58,14 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     """
     device = fine.to.device
     like: dict[str, Any] = {"dtype": torch.int32, "device": device}
-    root, roots = find_roots(fine)
+    root, roots, zeros = find_roots(fine, 0 if room is None else room[0])
     total = roots[-1:]
     rows = int(total) if room is None else room[0]
     if room is None and rows == 0:
         return None
     parent, arrival, links = torch.empty((3, fine.room), **like)
     starts = torch.empty_like(fine.starts)
-    counts = torch.zeros(rows + 1, dtype=torch.int64, device=device)
+    counts = zeros[: rows + 1]
     sizes = fine.shares()
     grid = (triton.cdiv(fine.room, sizes["BLOCK"]),)
     _number[grid](

@@ -30,7 +30,8 @@ class Diagonals:
         # The last one: below so much times the degrees under it, a component's weight drowns.
         least = 100 * torch.finfo(weight.dtype).eps
         table = (*(1.3**-k for k in range(len(graphs))), least)
-        self.factors = (smoothness * constant(table, torch.float64, weight.device)).to(weight.dtype)
+        powers = constant(table, torch.float64, weight.device)
+        self.factors = torch.mul(smoothness, powers, out=weight.new_empty(len(table)))
         rooms = [graph.room for graph in graphs[:last]]
         if hierarchy.depth > 0:
             rooms.append(hierarchy.tail.rows)

@@ -24,18 +24,23 @@ from bilateral.ops.cuda.prefix import prefix_sums
 _BLOCK = 256
 
 
-def find_roots(graph: Graph) -> tuple[Tensor, Tensor]:
-    """The first row of each row's aggregate, or -1; and how many roots there are up to each row."""
+def find_roots(graph: Graph, room: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The first row of each row's aggregate, or -1; how many roots there are up to each row; zeros.
+
+    The latter are as many as the graph has room for rows, or `room`, and one more.
+    """
     pick, root, is_root = torch.empty((3, graph.room), dtype=torch.int32, device=graph.to.device)
+    count = max(graph.room, room) + 1
+    zeros = torch.empty(count, dtype=torch.int64, device=pick.device)
     around = graph.nearest, graph.least
     sizes = {**graph.shares(), "IMAGES": graph.images}
     _find_picks[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
         *graph.arguments, graph.total, graph.starts, *around, pick, **sizes
     )
-    _find_roots[(triton.cdiv(graph.room, _BLOCK),)](
-        *around, pick, root, is_root, graph.total, graph.room, BLOCK=_BLOCK
+    _find_roots[(triton.cdiv(count, _BLOCK),)](
+        *around, pick, root, is_root, zeros, graph.total, graph.room, count, BLOCK=_BLOCK
     )
-    return root, prefix_sums(is_root)
+    return root, prefix_sums(is_root), zeros
 
 
 def find_nearest(grid: Graph) -> None:
@@ -178,7 +183,9 @@ def _mate(nearest, pick, i, on):
 
 
 @kernel
-def _find_roots(nearest, least, pick, root, is_root, total, room, BLOCK: tl.constexpr):
+def _find_roots(
+    nearest, least, pick, root, is_root, zeros, total, room, count, BLOCK: tl.constexpr
+):
     """The first row of each aggregate.
 
     A row without a mate clings to the nearest one's pair; if that has none either, to the pair
@@ -198,3 +205,4 @@ def _find_roots(nearest, least, pick, root, is_root, total, room, BLOCK: tl.cons
     found = tl.where(on, found, -1)
     tl.store(root + i, found, mask=i < room)
     tl.store(is_root + i, (found == i).to(tl.int32), mask=i < room)
+    tl.store(zeros + i, 0, mask=i < count)
