@@ -279,7 +279,7 @@ def _step(
     begin, end = part_of_image(first_vertex, image, program, programs)
     end = tl.where(tl.load(done + image) != 0, begin, end)
     k = tl.arange(0, KP)
-    bend = tl.zeros((KP,), tl.float64)
+    bend = tl.zeros((BLOCK, KP), tl.float64)  # by thread, so that none waits for others
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         mask = i < end
@@ -299,8 +299,8 @@ def _step(
         pull = tl.load(n + i, mask=mask, other=0)[:, None] * (space * near + range_ * far)
         product = tl.load(diagonal + i, mask=mask, other=0)[:, None] * own - pull
         tl.store(q + where, product, mask=both)
-        bend += tl.sum((own * product).to(tl.float64), 0)
-    tl.store(parts + ((images + image) * programs + program) * KP + k, bend)
+        bend += (own * product).to(tl.float64)
+    tl.store(parts + ((images + image) * programs + program) * KP + k, tl.sum(bend, 0))
 
 
 @triton.jit
@@ -316,11 +316,11 @@ def _dot(a, b, first_vertex, parts, channels, KP: tl.constexpr, BLOCK: tl.conste
     programs = tl.num_programs(0)
     begin, end = part_of_image(first_vertex, image, program, programs)
     k = tl.arange(0, KP)
-    total = tl.zeros((KP,), tl.float64)
+    total = tl.zeros((BLOCK, KP), tl.float64)
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         both = (i < end)[:, None] & (k[None, :] < channels)
         where = i.to(tl.int64)[:, None] * channels + k[None, :]
         left = tl.load(a + where, mask=both, other=0).to(tl.float64)
-        total += tl.sum(left * tl.load(b + where, mask=both, other=0).to(tl.float64), 0)
-    tl.store(parts + (image * programs + program) * KP + k, total)
+        total += left * tl.load(b + where, mask=both, other=0).to(tl.float64)
+    tl.store(parts + (image * programs + program) * KP + k, tl.sum(total, 0))

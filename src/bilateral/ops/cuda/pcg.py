@@ -269,7 +269,7 @@ def _descend(
         lengths = step_lengths(*scalars, image, images, programs, k, KP, PP)
         a = lengths[2].to(x.dtype.element_ty)[None, :]
         beta = lengths[1].to(x.dtype.element_ty)[None, :]
-    before, moved = tl.zeros((KP,), tl.float64), tl.zeros((KP,), tl.float64)
+    before, moved = tl.zeros((KP,), tl.float64), tl.zeros((BLOCK, KP), tl.float64)
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         both = (i < end)[:, None] & (k[None, :] < channels)
@@ -286,7 +286,7 @@ def _descend(
             tl.store(x + to, tl.load(x + to, mask=both, other=0) + a * way, mask=both)
             left = tl.load(r + to, mask=both, other=0) - a * product
             pixels = tl.load(mass + i, mask=i < end, other=0).to(way.dtype)[:, None]
-            moved += tl.sum((pixels * way * way).to(tl.float64), 0)
+            moved += (pixels * way * way).to(tl.float64)
         else:
             left = tl.load(b + to, mask=both, other=0) - product
             if active is not None:
@@ -299,7 +299,7 @@ def _descend(
             before += tl.sum(wide, 0)
     own = image * programs + program
     if b is None:
-        tl.store(parts + (2 * images * programs + own) * KP + k, moved)
+        tl.store(parts + (2 * images * programs + own) * KP + k, tl.sum(moved, 0))
     if sums is not None:
         going = (k * 0 + tl.load(done + image)) == 0
         tl.store(part_sums + own * KP + k, before, mask=going)
@@ -413,7 +413,7 @@ def _precondition(
     begin, end = part_of_image(first_vertex, image, program, programs)
     end = tl.where(tl.load(done + image) != 0, begin, end)
     k = tl.arange(0, KP)
-    total = tl.zeros((KP,), tl.float64)
+    total = tl.zeros((BLOCK, KP), tl.float64)
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         mask = i < end
@@ -431,5 +431,5 @@ def _precondition(
                 made = tl.where(on[:, None], made, 0.0)
             tl.store(z + to, made, mask=both)
         tl.store(y + to, tl.load(n + i, mask=mask, other=0)[:, None] * made, mask=both)
-        total += tl.sum((left * made).to(tl.float64), 0)
-    tl.store(parts + (image * programs + program) * KP + k, total)
+        total += (left * made).to(tl.float64)
+    tl.store(parts + (image * programs + program) * KP + k, tl.sum(total, 0))

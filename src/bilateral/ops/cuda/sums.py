@@ -320,9 +320,10 @@ def range_sums(
     KP: tl.constexpr,
     PA: tl.constexpr,
 ):
-    """Sums over [begin, end): from the prefix sums at both ends, and what came before their parts.
+    """Sums over [begin, end): from the prefix sums at both ends, and the parts in between.
 
-    The latter are added up in `before`, by each program that needs them: all write the same.
+    Where there are several, they are added up in `before`, by each program that needs them: all
+    write the same.
     """
     k = tl.arange(0, KP)
     low = tl.load(begin + g, mask=mask, other=0) - 1
@@ -334,7 +335,11 @@ def range_sums(
     total -= tl.load(sums + at_low, mask=(mask & (low >= 0))[:, None] & columns, other=0)
     from_part = tl.load(part_before + g, mask=mask, other=0)
     to_part = tl.load(part_last + g, mask=mask, other=0)
-    if tl.max((to_part != from_part).to(tl.int32), 0) > 0:
+    most = tl.max(to_part - from_part, 0)
+    if most == 1:
+        at = from_part[:, None] * KP + k[None, :]
+        total += tl.load(parts + at, mask=(to_part > from_part)[:, None], other=0)
+    if most > 1:
         p = tl.arange(0, PA)
         own = tl.load(parts + p[:, None] * KP + k[None, :], mask=(p < count)[:, None], other=0)
         tl.store(before + p[:, None] * KP + k[None, :], tl.cumsum(own, 0) - own)
