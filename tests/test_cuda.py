@@ -19,7 +19,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 import bilateral
 from bilateral import color
 from bilateral.ops import cpu
-from bilateral.ops.cuda import components, diffusion, pcg, sums
+from bilateral.ops.cuda import components, diffusion, pcg, splatting, sums
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_poor, survey
@@ -110,10 +110,10 @@ def test_splat_slice_and_pyramid_are_the_cpus(shape, sigma, dtype):
     rng = np.random.default_rng(3)
     pixels = rng.normal(size=(*shape[:3], 2))
     flat = torch.from_numpy(pixels.reshape(-1, 2)).to(DEVICE)
-    splat = sums.splat(both.grid, flat)
+    splat = splatting.splat(both.grid, flat)
     for mine, grid, p in zip(both.there(splat), both.cpus, pixels, strict=True):
         assert_allclose(mine, grid.splat(p), rtol=1e-12, atol=1e-12)
-    sliced = sums.slice_(both.grid, splat).cpu().numpy().reshape(pixels.shape)
+    sliced = splatting.slice_(both.grid, splat).cpu().numpy().reshape(pixels.shape)
     for mine, grid, p in zip(sliced, both.cpus, pixels, strict=True):
         assert_allclose(mine, grid.slice(grid.splat(p)), rtol=1e-12, atol=1e-12)
     lifted = sums.push_pull(both.grid, splat)
@@ -125,7 +125,7 @@ def test_splat_slice_and_pyramid_are_the_cpus(shape, sigma, dtype):
 def test_values_beyond_the_usual_range_are_the_cpus(values):
     rng = np.random.default_rng(11)
     both = Both(rng.choice(np.linspace(*values, 5), (1, 6, 7, 1)), 2.0)
-    splat = sums.splat(both.grid, torch.ones(42, 1, device=DEVICE, dtype=torch.float64))
+    splat = splatting.splat(both.grid, torch.ones(42, 1, device=DEVICE, dtype=torch.float64))
     (mine,), grid = both.there(splat), both.cpus[0]
     assert_array_equal(mine[:, 0], grid.splat(np.ones((6, 7))))
 
@@ -182,7 +182,7 @@ def test_two_vertices_of_one_code_are_a_level():
     codes = both.grid.order.codes[0]
     assert codes[0] == codes[1]
     values = torch.tensor([[1.0], [3.0], [4.0], [7.0]], dtype=torch.float64, device=DEVICE)
-    lifted = sums.push_pull(both.grid, sums.splat(both.grid, values))
+    lifted = sums.push_pull(both.grid, splatting.splat(both.grid, values))
     for mine, grid, v in zip(both.there(lifted), both.cpus, values.view(2, 1, 2), strict=True):
         assert_allclose(mine[:, 0], cpu.push_pull(grid._core, grid.splat(v.cpu().numpy())))
 
@@ -206,7 +206,7 @@ def test_more_room_changes_nothing(shape):
     assert torch.equal(tight.grid.parent, wide.grid.parent)
     assert torch.equal(tight.grid.neighbours, wide.grid.neighbours[:, :count])
     values = torch.rand(images * height * width, 2, device=DEVICE)
-    a, b = (sums.push_pull(g, sums.splat(g, values)) for g in (tight.grid, wide.grid))
+    a, b = (sums.push_pull(g, splatting.splat(g, values)) for g in (tight.grid, wide.grid))
     assert torch.equal(a, b[:count])
     n = [where.balanced(torch.float32) for where in (tight, wide)]
     assert torch.equal(n[0], n[1][:count])
@@ -277,7 +277,7 @@ def test_a_few_steps_are_the_cpus(kind):
     target, c = rng.normal(size=(2, 6, 8)), rng.uniform(0.1, 1, (2, 6, 8))
     n = diffusion.bistochastize(both.grid, HALF, torch.float64)
     flat = np.stack([c, c * target], axis=3).reshape(-1, 2)
-    seen = sums.splat(both.grid, torch.from_numpy(flat).to(DEVICE))
+    seen = splatting.splat(both.grid, torch.from_numpy(flat).to(DEVICE))
     weight, b = seen[:, 0].contiguous(), seen[:, 1:].contiguous()
     three = torch.tensor(3.0, dtype=torch.float64, device=DEVICE)
     A = diffusion.Matrix(both.grid, n, HALF, weight, three)
@@ -285,7 +285,7 @@ def test_a_few_steps_are_the_cpus(kind):
     x = H[:, 1:] / H[:, :1]
     scale = torch.ones(2, 1, dtype=torch.float64, device=DEVICE)
     pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, 3, -1.0)
-    y = sums.slice_(both.grid, x).cpu().numpy().reshape(2, 6, 8)
+    y = splatting.slice_(both.grid, x).cpu().numpy().reshape(2, 6, 8)
     for mine, grid, t, w in zip(y, both.cpus, target, c, strict=True):
         solver = bilateral.BilateralSolver(
             grid, 3.0, preconditioner=kind, initial="pyramid", max_iterations=3, tolerance=0

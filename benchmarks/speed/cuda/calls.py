@@ -39,7 +39,7 @@ class Task(NamedTuple):
     @classmethod
     def of(cls, given: Problem) -> "Task":
         maps = (given.target, given.confidence, given.clean)
-        reference = torch.from_numpy(given.reference).permute(2, 0, 1)[None].contiguous()
+        reference = torch.tensor(given.reference).permute(2, 0, 1)[None].contiguous()
         return cls(*(map_.cuda() for map_ in (reference, *map(_map, maps))))
 
     def trusted(self, known: float | None = None) -> "Task":

@@ -11,7 +11,7 @@ from benchmarks.speed.cuda.events import timed
 from benchmarks.speed.cuda.floors import Sizes
 from benchmarks.timing import Timing
 from bilateral import color
-from bilateral.ops.cuda import diffusion, pcg, sums
+from bilateral.ops.cuda import diffusion, pcg, splatting, sums
 from bilateral.ops.cuda import grid as grids
 from bilateral.ops.cuda.colours import Colours, find_colours
 from bilateral.ops.cuda.neighbours import find_neighbours
@@ -35,7 +35,7 @@ class Solve:
     """
 
     def __init__(self, problem: Problem, where: torch.device) -> None:
-        pixels = torch.from_numpy(problem.reference).permute(2, 0, 1)[None]
+        pixels = torch.tensor(problem.reference).permute(2, 0, 1)[None]
         self._reference = pixels.contiguous().to(where)
         self._values = torch.from_numpy(problem.target).reshape(-1, 1).to(where)
         self._weights = torch.from_numpy(problem.confidence).reshape(-1, 1).to(where)
@@ -102,7 +102,7 @@ class Solve:
 
     def survey_and_splat(self) -> tuple[Any, ...]:
         seen = survey(self._values, self._weights, 1)
-        weight, b = sums.splat_weighted(self._grid, self._values, self._weights)
+        weight, b = splatting.splat_weighted(self._grid, self._values, self._weights)
         bare = device.count_poor(self._grid, weight, self._smoothness)
         return seen, weight, b, bare
 
@@ -131,7 +131,7 @@ class Solve:
             self._run.step()
 
     def slice(self) -> Tensor:
-        return sums.slice_(self._grid, self._x)
+        return splatting.slice_(self._grid, self._x)
 
 
 STAGES: dict[str, Callable[[Solve], Any]] = {

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bilateral import color
-from bilateral.ops.cuda import components, diffusion, pcg, sums
+from bilateral.ops.cuda import components, diffusion, pcg, splatting, sums
 from bilateral.ops.cuda.grid import Grid, build_grid
 from bilateral.ops.cuda.hierarchy import Hierarchy
 from bilateral.ops.cuda.multigrid import Multigrid
@@ -260,7 +260,7 @@ def solve(
         if images > 1:
             error.add_note(f"In image {empty} of the batch.")
         raise error
-    weight, b = sums.splat_weighted(grid, values, weights)
+    weight, b = splatting.splat_weighted(grid, values, weights)
     problem = _problem(where, weight, float(total.min()), smoothness, options)
     b = b.to(problem.weight.dtype)
     x = problem.start(b)
@@ -271,7 +271,7 @@ def solve(
         outcome = outcome._replace(converged=reached)
     elsewhere = problem.elsewhere(b)
     problem.y = x if elsewhere is None else problem.fill(x, elsewhere)
-    return sums.slice_(grid, problem.y.to(values.dtype)), problem, outcome
+    return splatting.slice_(grid, problem.y.to(values.dtype)), problem, outcome
 
 
 def _problem(
@@ -306,7 +306,7 @@ def gradients(
 ) -> tuple[Tensor, Tensor, Tensor, pcg.Outcome]:
     """The gradients of (B H W, K) target, of (B H W, 1) weights and of the smoothness."""
     grid = problem.space.grid
-    h_v = sums.splat(grid, h)
+    h_v = splatting.splat(grid, h)
     x, outcome = problem.inverse(h_v, tolerance)
     y = problem.y.to(h.dtype)
     z, extra = x, None
@@ -322,14 +322,14 @@ def gradients(
     nothing = h.new_empty(0)
     of_target = of_weights = nothing
     if wanted[0]:
-        of_target = sums.slice_(grid, z.contiguous())
+        of_target = splatting.slice_(grid, z.contiguous())
         of_target = of_target if weights is None else weights * of_target
     if wanted[1]:
-        at = sums.slice_(grid, torch.cat([z, y], 1))
+        at = splatting.slice_(grid, torch.cat([z, y], 1))
         channels = z.shape[1]
         of_weights = (at[:, :channels] * (target - at[:, channels:])).sum(1, keepdim=True)
         if extra is not None:
-            of_weights = of_weights + sums.slice_(grid, extra)
+            of_weights = of_weights + splatting.slice_(grid, extra)
     of_smoothness = h.new_zeros((), dtype=torch.float64)
     if wanted[2]:
         wide = problem.y

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilateral.ops.cuda import pcg, sums
+from bilateral.ops.cuda import pcg, splatting
 from bilateral.torch import device, kept, replay, shapes
 from bilateral.torch.device import Options, Problem
 
@@ -96,9 +96,9 @@ def apply_inverse(
     count = shapes.matrices(reference, g, confidence)
     problem = _problem(warn, handle, reference, g, confidence, smoothness, config)
     grid = problem.space.grid
-    x, outcome = problem.inverse(sums.splat(grid, _pixels(g, count)), options.tolerance)
+    x, outcome = problem.inverse(splatting.splat(grid, _pixels(g, count)), options.tolerance)
     warn(outcome, options)
-    return _maps(sums.slice_(grid, x), g.shape, count)
+    return _maps(splatting.slice_(grid, x), g.shape, count)
 
 
 def surroundings(
@@ -117,8 +117,8 @@ def surroundings(
     if problem.active is None:
         return torch.zeros_like(g)
     grid = problem.space.grid
-    v = problem.spread(sums.splat(grid, _pixels(g, count)), from_gaps=transposed)
-    return _maps(sums.slice_(grid, v), g.shape, count)
+    v = problem.spread(splatting.splat(grid, _pixels(g, count)), from_gaps=transposed)
+    return _maps(splatting.slice_(grid, v), g.shape, count)
 
 
 def _problem(

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilateral.ops.cuda import pcg, sums
+from bilateral.ops.cuda import pcg, splatting
 from bilateral.ops.cuda.constants import holding
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.report import FACTS, new_report, write_report
@@ -191,7 +191,7 @@ class Recording:
         where = device.space(self._reference, options, rooms.grid, rooms.hierarchy)
         self._grid = grid = where.grid
         self._seen = survey(values, self._weights, grid.shape[0])
-        weight, self._b = sums.splat_weighted(grid, values, self._weights)
+        weight, self._b = splatting.splat_weighted(grid, values, self._weights)
         self._poor = device.count_poor(grid, weight, self._smoothness)
         gaps = self._kind == "multigrid"
         self._problem = problem = device.Problem(
@@ -245,7 +245,7 @@ class Recording:
         self._first.replay()
         for _ in range(self._ahead):
             self._next.replay()
-        out = sums.slice_(self._grid, self._y)
+        out = splatting.slice_(self._grid, self._y)
         more, most = _NEXT[self._kind], self._options.max_iterations
         steps = self._steps + self._ahead * more
         *facts, done = (report := self._report.tolist())[:FACTS]
@@ -257,7 +257,7 @@ class Recording:
                 self._next.replay()
                 steps += more
                 done = (report := self._report.tolist())[FACTS - 1]
-            out = sums.slice_(self._grid, self._y)
+            out = splatting.slice_(self._grid, self._y)
         self._free.record(stream)
         errors = pcg.until_zero(report[FACTS : FACTS + steps])
         self._ahead = max(0, -(-(len(errors) - self._steps) // more))
