@@ -200,7 +200,8 @@ def _find_roots(
     farther = on & (_mate(nearest, pick, close, on) < 0)
     farther = farther & (8 * mine >= tl.load(least + close, mask=on, other=0))
     member = tl.where(farther, tl.load(nearest + close, mask=on, other=-1), close)
-    mate = _mate(nearest, pick, member, on)
+    # Where links were left out for lack of room, the nearest one may have none.
+    mate = _mate(nearest, pick, member, on & (member >= 0))
     found = tl.where(mate < 0, i, tl.minimum(mate, member))
     found = tl.where(on, found, -1)
     tl.store(root + i, found, mask=i < room)
