@@ -19,7 +19,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 import bilateral
 from bilateral import color
 from bilateral.ops import cpu
-from bilateral.ops.cuda import components, diffusion, pcg, splatting, sums
+from bilateral.ops.cuda import components, diffusion, hierarchy, pcg, splatting, sums
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_poor, survey
@@ -358,10 +358,9 @@ def test_a_grid_serves_again(kind):
     assert torch.equal(x, expected)
 
 
-@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_recording_is_the_same_solve(monkeypatch, sparse):
-    """Without a device: what would be recorded is run, and a replay leaves it as it is."""
+@pytest.fixture
+def no_graphs(monkeypatch):
+    """Recordings without a device: what would be recorded is run, and a replay does nothing."""
 
     class Nothing:
         def __init__(self, *_, **__):
@@ -378,6 +377,12 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
 
     for name in ("CUDAGraph", "Event", "Stream", "current_stream", "graph", "stream"):
         monkeypatch.setattr(torch.cuda, name, Nothing)
+
+
+@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.usefixtures("no_graphs")
+def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     monkeypatch.setattr(replay, "_FIRST", dict.fromkeys(replay._FIRST, 40))  # all, at once
     rng = np.random.default_rng(14)
     reference = torch.from_numpy(pictures(15, 1, 6, 9, 1).transpose(0, 3, 1, 2).copy())
@@ -405,6 +410,37 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     assert made._judge([*made.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
     assert made._judge([*made.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
     assert made._judge([9**9, *made.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert made.outgrown
+
+
+@pytest.mark.skipif(COMPILED, reason="only the interpreter can look at addresses")
+@pytest.mark.parametrize(("kind", "seed"), [("pyramid", 0), ("multigrid", 1)])
+@pytest.mark.usefixtures("no_graphs")
+def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind, seed):
+    """It tells so afterwards: before, everything was computed, and had to stay in bounds."""
+    from bounds import within_bounds
+
+    monkeypatch.setattr(replay, "_LEAST_ROOM", 4)
+    monkeypatch.setattr(hierarchy, "_ALONE", 6)
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:14, :18]
+
+    def inputs(noise):
+        picture = 60 + 2 * x + y + rng.normal(0, noise, (1, 3, 14, 18))
+        values, weights = rng.random((2, 14 * 18, 1))
+        made = picture.clip(0, 255).astype(np.uint8), values, weights * (weights > 0.9)
+        return tuple(map(torch.from_numpy, made))
+
+    options = device.Options((4.0, 8.0, 8.0), BLUR, None, 1e-3, 1, kind, False)
+    with within_bounds(monkeypatch):
+        made = replay.Recording(*inputs(2), options, kind, None)
+        for there, given in zip(
+            (made._reference, made._values, made._weights), inputs(20), strict=True
+        ):
+            there.copy_(given)
+        made._begin()
+        *facts, _ = made._report.tolist()[: replay.FACTS]
+    assert made._judge(facts, 1.0) is None
     assert made.outgrown
 
 
