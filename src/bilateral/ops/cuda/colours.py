@@ -213,6 +213,19 @@ def tile_bounds(top, left, rows, columns, tile):
 
 
 @triton.jit
+def tile_pixels(top, left, rows, columns, tile, height, width, p):
+    """Which p are pixels of a tile, where they are in the batch, and where the tile's own begin.
+
+    The latter in the order of tiles.
+    """
+    image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
+    down, aside = divide(p, right - x)
+    start = image.to(tl.int64) * height * width
+    pixel = start + (y + down) * width + x + aside
+    return p < (below - y) * (right - x), pixel, start + y * width + (below - y) * x
+
+
+@triton.jit
 def _key(
     pixels,
     affine,

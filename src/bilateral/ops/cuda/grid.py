@@ -12,9 +12,8 @@ from torch import Tensor
 from bilateral.ops.cuda.colours import (
     Colours,
     Features,
-    divide,
     find_colours,
-    tile_bounds,
+    tile_pixels,
     tile_programs,
 )
 from bilateral.ops.cuda.constants import constant
@@ -212,13 +211,8 @@ def _follow(
     """The vertices of tiles' pixels."""
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
-        count, across = (below - y) * (right - x), right - x
-        inside = p < count
-        start = image.to(tl.int64) * height * width
-        begin = start + y * width + (below - y) * x
-        down, aside = divide(p, across)
-        pixel = start + (y + down) * width + x + aside
+        tables = top, left, rows, columns
+        inside, pixel, begin = tile_pixels(*tables, tile, height, width, p)
         colour = tl.load(first + tile) + tl.load(local + begin + p, mask=inside, other=0)
         vertex = tl.load(rank + tl.minimum(colour, room - 1), mask=inside, other=0)
         tl.store(parent + pixel, vertex, mask=inside)

@@ -11,7 +11,6 @@ _SIZES = [
     "bounds_of_images",
     "coarse_room",
     "columns",
-    "columns_of_tiles",
     "count",
     "depth",
     "entries",

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.colours import divide, tile_bounds, tile_programs
+from bilateral.ops.cuda.colours import tile_pixels, tile_programs
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 
@@ -122,7 +122,7 @@ def _splat(
     top,
     left,
     rows,
-    columns_of_tiles,
+    columns,
     tiles,
     height,
     width,
@@ -132,13 +132,8 @@ def _splat(
     """The sums over the pixels of each vertex, tile by tile."""
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        image, y, below, x, right = tile_bounds(top, left, rows, columns_of_tiles, tile)
-        count, across = (below - y) * (right - x), right - x
-        inside = p < count
-        start = image.to(tl.int64) * height * width
-        down, aside = divide(p, across)
-        pixel = start + (y + down) * width + x + aside
-        begin = start + y * width + (below - y) * x
+        tables = top, left, rows, columns
+        inside, pixel, begin = tile_pixels(*tables, tile, height, width, p)
         own = tl.load(local + begin + p, mask=inside, other=-1).to(tl.int32)
         low, high = tl.load(first + tile), tl.load(first + tile + 1)
         c = tl.zeros((BLOCK,), out.dtype.element_ty) + 1
