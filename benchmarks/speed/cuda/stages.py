@@ -107,7 +107,7 @@ class Solve:
         return seen, weight, b, bare
 
     def start(self) -> Tensor:
-        return sums.push_pull_ratio(self._grid, self._b, self._weight)
+        return sums.push_pull(self._grid, self._b, self._weight)
 
     def precondition(self) -> tuple[diffusion.Matrix, Preconditioner]:
         matrix = diffusion.Matrix(

@@ -204,7 +204,7 @@ class Problem:
 
     def _pulled(self, b: Tensor) -> Tensor:
         """The paper's start: H b / H weight."""
-        return sums.push_pull_ratio(self.space.grid, b, self.weight)
+        return sums.push_pull(self.space.grid, b, self.weight)
 
     def inverse(self, b: Tensor, tolerance: float) -> tuple[Tensor, pcg.Outcome]:
         """A^-1 b at the vertices, 0 in parts without data."""

@@ -54,29 +54,21 @@ class Graph:
         return self.starts.shape[0] - 1
 
     @property
-    def columns(self) -> int:
-        """Of a grid's links."""
-        return 0 if self.n is None else self.to.shape[0]
-
-    @property
     def arguments(self) -> tuple[Any, ...]:
         """For kernels, in the order of `read_rows` and `read_link`."""
         return (self.to, self.weight, self.n, self.factors, self.first, self.last, self.room)
 
     def sizes(self, channels: int = 1) -> dict[str, int]:
-        """Constants for kernels: of a grid's row, all links are read at once; of others, a few.
-
-        Blocks of coarse rows are small, since each takes as long as its longest row.
-        """
-        padded = triton.next_power_of_2(channels)
-        if self.n is None:
-            return {"D": 0, "STEP": 8, "BLOCK": max(16, 64 // padded), "num_warps": 2}
-        return {"D": self.columns, "STEP": self.columns, "BLOCK": max(16, 256 // padded)}
+        """Constants for kernels that take grids alone: all links of a row are read at once."""
+        columns = self.to.shape[0]
+        block = max(16, 256 // triton.next_power_of_2(channels))
+        return {"D": columns, "STEP": columns, "BLOCK": block}
 
     def shares(self, channels: int = 1) -> dict[str, int]:
-        """Like `sizes`, for kernels in which threads may share rows, of which BLOCK is the number.
+        """For kernels that take any graph. BLOCK is the number of rows of a program.
 
-        No thread has two of a grid's rows: they would be moved between threads at each link.
+        Blocks of coarse rows are small, since each takes as long as its longest row. No thread has
+        two of a grid's rows: they would be moved between threads at each link.
         """
         padded = triton.next_power_of_2(channels)
         if self.n is not None:

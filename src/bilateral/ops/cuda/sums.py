@@ -20,17 +20,11 @@ def over_coarse_sums(grid: Grid, values: Tensor, factors: Tensor) -> Tensor:
     return _coarse(grid, values, None, factors, over=True)
 
 
-def push_pull(grid: Grid, values: Tensor) -> Tensor:
-    """H v of (n_vertices, K): each one's own value and its means over ever larger surroundings."""
-    return _push_pull(grid, values, None)
+def push_pull(grid: Grid, values: Tensor, weight: Tensor | None = None) -> Tensor:
+    """H v of (n_vertices, K): each one's own value and its means over ever larger surroundings.
 
-
-def push_pull_ratio(grid: Grid, values: Tensor, weight: Tensor) -> Tensor:
-    """H v / H weight for (n_vertices, K) values and (n_vertices,) weights."""
-    return _push_pull(grid, values, weight)
-
-
-def _push_pull(grid: Grid, values: Tensor, weight: Tensor | None) -> Tensor:
+    With weights (n_vertices,) it is H v / H weight.
+    """
     values = values.contiguous()
     columns = values.shape[1] + (weight is not None)
     means = _coarse(grid, values, weight, grid.pyramid.pull)
