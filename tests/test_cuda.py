@@ -396,15 +396,27 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     recorder = replay.Recorder(options)
     inputs = reference, values, weights
     found = recorder.solve(*inputs, 1.0)
-    assert list(recorder._recordings) == (["pyramid", "multigrid"] if sparse else ["pyramid"])
-    x, again = found
+    assert list(recorder.recordings) == (["pyramid", "multigrid"] if sparse else ["pyramid"])
+    x, again, ticket = found
     assert again.converged
     assert outcome.converged
     assert_array_equal(x, expected)
-    made = recorder._recordings[problem.kind]
-    y = made._y
+    h = torch.from_numpy(rng.normal(size=(54, 1)))
+    wanted = True, True, True
+    z, outcome = problem.inverse(h, options.tolerance)
+    assert outcome.converged
+    expected = device.gradients(problem, z, h, values, weights, wanted)
+    with ticket.recording(*inputs, 1.0) as made:
+        assert made is recorder.recordings[problem.kind]
+        z, again = made.inverse(h)
+        assert again.converged
+        for one, other in zip(
+            device.gradients(made.problem, z, h, values, weights, wanted), expected, strict=True
+        ):
+            assert_array_equal(one, other)
+    y = made.problem.y
     made._go_on(1)
-    assert made._y is y  # which a replay reads, whatever was recorded last
+    assert made.problem.y is y  # which a replay reads, whatever was recorded last
     values[3] = np.nan
     assert recorder.solve(*inputs, 1.0) is not None  # the recording did not see that
     assert made._judge([*made.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
@@ -438,7 +450,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
             (made._reference, made._values, made._weights), inputs(20), strict=True
         ):
             there.copy_(given)
-        made._begin()
+        made._begin(1)
         *facts, _ = made._report.tolist()[: replay.FACTS]
     assert made._judge(facts, 1.0) is None
     assert made.outgrown
@@ -496,6 +508,67 @@ class TestOnAGpu:
             for weights, expected in zip((c, few, holes), plain, strict=True):
                 assert torch.equal(bilateral.torch.solve(reference, target, weights), expected)
 
+    def test_recorded_gradients_are_the_plain_ones(self):
+        import bilateral.torch
+
+        torch.manual_seed(3)
+        reference = (torch.rand(1, 3, 90, 120, device="cuda") * 255).to(torch.uint8) // 32 * 32
+        c, h = torch.rand(2, 1, 1, 90, 120, device="cuda")
+        holes = torch.ones_like(c)
+        holes[..., 30:80, 40:110] = 0
+        targets = torch.rand(2, 1, 1, 90, 120, device="cuda")
+
+        def solved(target, weights, robust):
+            inputs = target.clone(), weights.clone(), torch.tensor(3.0).cuda()
+            *maps, factor = inputs = [value.requires_grad_() for value in inputs]
+            more = {"iterations": 3} if robust else {}
+            solve = bilateral.torch.solve_robust if robust else bilateral.torch.solve
+            return inputs, solve(reference, *maps, smoothness=factor, **more)
+
+        def gradients(inputs, y):
+            return torch.autograd.grad(y, inputs, h)
+
+        for weights in (c, (c > 0.95).float(), holes):
+            for robust in (False, True):
+                plain = []
+                for target in targets:
+                    replay._seen.clear()
+                    plain.append(gradients(*solved(target, weights, robust)))
+                for order in ((0, 1), (1, 0), (1, 0)):  # of backwards, after both forwards
+                    made = [solved(target, weights, robust) for target in targets]
+                    for i in order:
+                        for one, other in zip(gradients(*made[i]), plain[i], strict=True):
+                            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+    def test_recorded_solves_have_second_derivatives(self):
+        import bilateral.torch
+
+        torch.manual_seed(4)
+        reference = (torch.rand(1, 3, 6, 7, device="cuda") * 255).to(torch.uint8) // 64 * 64
+        like = {"dtype": torch.float64, "device": "cuda"}
+        target = torch.randn(1, 1, 6, 7, **like, requires_grad=True)
+        c = torch.rand(1, 1, 6, 7, **like).add(0.1).requires_grad_()
+
+        def solve(target, c):
+            return bilateral.torch.solve(reference, target, c, sigma_xy=3, tolerance=1e-12)
+
+        solve(target, c)
+        assert torch.autograd.gradgradcheck(solve, (target, c))
+
+    def test_values_that_are_not_finite_are_recorded_too(self):
+        import bilateral.torch
+
+        torch.manual_seed(5)
+        reference = torch.rand(1, 1, 50, 60).cuda()
+        target = torch.rand(1, 1, 50, 60).cuda()
+        target[..., 10:20, 10:20] = torch.nan
+        replay._seen.clear()
+        plain = bilateral.torch.solve(reference, target)
+        for _ in range(3):
+            assert torch.equal(bilateral.torch.solve(reference, target), plain)
+        (recorder,) = replay._seen.values()
+        assert recorder.recordings
+
     def test_many_sizes(self):
         import bilateral.torch
 
@@ -523,6 +596,25 @@ class TestOnAGpu:
                 with pytest.raises(torch.OutOfMemoryError):
                     bilateral.torch.solve(large, large)
             assert torch.equal(bilateral.torch.solve(reference, target), expected)
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
+
+    def test_recordings_give_way(self):
+        import bilateral.torch
+
+        replay.forget()
+        large = torch.rand(1, 1, 1024, 1024).cuda()
+        expected = bilateral.torch.solve(large, large)
+        replay._seen.clear()
+        for side in (1023, 1022, 1021):
+            image = large[..., :side, :side].contiguous()
+            for _ in range(2):
+                bilateral.torch.solve(image, image)
+        torch.cuda.empty_cache()
+        limit = torch.cuda.memory_reserved() + 2**20
+        torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.mem_get_info()[1])
+        try:
+            assert torch.equal(bilateral.torch.solve(large, large), expected)
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0)
 

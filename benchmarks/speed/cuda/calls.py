@@ -13,6 +13,7 @@ from benchmarks.photos import Photo, mirrored
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem, problem
 from benchmarks.speed.cuda.events import WARM_UPS
 from benchmarks.timing import Timing, clock
+from bilateral.torch import replay
 
 KNOWN = 0.02
 BATCH = 16
@@ -167,7 +168,7 @@ def out_of_memory(task: Task, size: Size) -> dict[str, Any]:
     crop = task.middle(size).trusted()
     crops = Task(*(torch.cat([map_] * _TOO_MANY) for map_ in crop))
     small = task.middle((256, 256)).trusted()
-    torch.cuda.empty_cache()
+    replay.forget()
     limit = torch.cuda.memory_reserved() + _SLACK
     torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.mem_get_info()[1])
     try:

@@ -22,7 +22,6 @@ from bilateral.ops.cuda.survey import survey
 
 _EXACT = 0.1  # this, and what follows, as in inverse.py
 _OF_RESULT = {"multigrid": 12.0, "pyramid": 25.0, "jacobi": 25.0}
-_TRUST, _ATTEMPTS = 0.5, 4
 _EASY, _FAINT = 100.0, 1e-3  # as in system.py
 _STIFF = 100.0
 """Float32 serves up to this smoothness, relative to the confidence, times the grid's width."""
@@ -178,7 +177,7 @@ class Problem:
             return self.preconditioner.start(b)
         return self._pulled(b)
 
-    def improve(self, b: Tensor, x: Tensor, scale: Tensor, tolerance: float) -> pcg.Outcome:
+    def improve(self, b: Tensor, x: Tensor, scale: Tensor | None, tolerance: float) -> pcg.Outcome:
         """Solve A x = b in place."""
         return pcg.solve(
             self.matrix,
@@ -206,24 +205,25 @@ class Problem:
         """The paper's start: H b / H weight."""
         return sums.push_pull(self.space.grid, b, self.weight)
 
-    def inverse(self, b: Tensor, tolerance: float) -> tuple[Tensor, pcg.Outcome]:
-        """A^-1 b at the vertices, 0 in parts without data."""
-        dtype = b.dtype
-        unit = float(b.abs().max()) or 1.0
-        b = (b / unit).to(self.weight.dtype)
+    def inverse(self, g: Tensor, tolerance: float) -> tuple[Tensor, pcg.Outcome]:
+        """A^-1 S g at the vertices for (B H W, K) pixels, 0 in parts without data."""
+        unit, b, x = self.begin_inverse(g)
+        outcome = self.improve(b, x, None, self.of_result(tolerance))
+        return (x * unit).to(g.dtype), outcome
+
+    def begin_inverse(self, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A unit, and b = S g and a start for A x = b in it."""
+        largest = g.abs().amax()
+        unit = torch.where(largest > 0, largest, 1)
+        b = (splatting.splat(self.space.grid, g) / unit).to(self.weight.dtype)
         if self.active is not None:
             b = b * self.active[:, None]
         x = self.start(b)
-        if self.active is not None:
-            x = x * self.active[:, None]
-        size = self._rms(x)
-        for _ in range(_ATTEMPTS):
-            scale = torch.where(size > 0, size, 1.0)
-            outcome = self.improve(b, x, scale, _OF_RESULT[self.kind] * tolerance)
-            size = self._rms(x)
-            if not outcome.converged or not bool(((size > 0) & (size < _TRUST * scale)).any()):
-                break
-        return (x * unit).to(dtype), outcome
+        return unit, b, x if self.active is None else x * self.active[:, None]
+
+    def of_result(self, tolerance: float) -> float:
+        """The error that an inverse may have, relative to its size."""
+        return _OF_RESULT[self.kind] * tolerance
 
     def spread(self, v: Tensor, *, from_gaps: bool) -> Tensor:
         """H v from vertices of one kind, in and out of parts without data, to the other."""
@@ -231,11 +231,6 @@ class Problem:
         source = ~self.active if from_gaps else self.active
         out = sums.push_pull(self.space.grid, v * source[:, None])
         return out * ~source[:, None]
-
-    def _rms(self, x: Tensor) -> Tensor:
-        """Over the pixels of each image: (B, K)."""
-        pixels = math.prod(self.space.grid.shape[1:])
-        return torch.sqrt(self.matrix.dot(x * self.space.grid.mass[:, None], x) / pixels)
 
 
 def solve(
@@ -264,14 +259,23 @@ def solve(
     problem = _problem(where, weight, float(total.min()), smoothness, options)
     b = b.to(problem.weight.dtype)
     x = problem.start(b)
-    tolerance = options.tolerance * (_EXACT if options.exact else 1)
-    outcome = problem.improve(b, x, seen.scale, tolerance)
-    if options.exact and outcome.residuals:
-        reached = outcome.converged or outcome.residuals[-1] <= options.tolerance
-        outcome = outcome._replace(converged=reached)
+    outcome = reached(problem.improve(b, x, seen.scale, tolerance_for(options)), options)
     elsewhere = problem.elsewhere(b)
     problem.y = x if elsewhere is None else problem.fill(x, elsewhere)
     return splatting.slice_(grid, problem.y.to(values.dtype)), problem, outcome
+
+
+def tolerance_for(options: Options) -> float:
+    """Of a solve."""
+    return options.tolerance * (_EXACT if options.exact else 1)
+
+
+def reached(outcome: pcg.Outcome, options: Options) -> pcg.Outcome:
+    """The same, converged if the error is below the tolerance that was asked for."""
+    if not options.exact or not outcome.residuals:
+        return outcome
+    enough = outcome.converged or outcome.residuals[-1] <= options.tolerance
+    return outcome._replace(converged=enough)
 
 
 def _problem(
@@ -298,22 +302,23 @@ def _problem(
 
 def gradients(
     problem: Problem,
+    x: Tensor,
     h: Tensor,
     target: Tensor,
     weights: Tensor | None,
     wanted: Sequence[bool],
-    tolerance: float,
-) -> tuple[Tensor, Tensor, Tensor, pcg.Outcome]:
-    """The gradients of (B H W, K) target, of (B H W, 1) weights and of the smoothness."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of (B H W, K) target, of (B H W, 1) weights and of the smoothness.
+
+    For x = A^-1 S h at the vertices.
+    """
     grid = problem.space.grid
-    h_v = splatting.splat(grid, h)
-    x, outcome = problem.inverse(h_v, tolerance)
     y = problem.y.to(h.dtype)
     z, extra = x, None
     if problem.active is not None and (wanted[0] or wanted[1]):
         q = sums.push_pull(grid, problem.weight[:, None])
         gaps = ~problem.active[:, None]
-        a = torch.where(gaps, h_v / q.to(h.dtype), 0)
+        a = torch.where(gaps, splatting.splat(grid, h) / q.to(h.dtype), 0)
         both = torch.cat([a, (a * y).sum(1, keepdim=True)], 1)
         spread = problem.spread(both, from_gaps=True)
         pulled = spread[:, :-1]
@@ -334,5 +339,5 @@ def gradients(
     if wanted[2]:
         wide = problem.y
         product = problem.matrix.multiply(wide) - problem.weight[:, None] * wide
-        of_smoothness = -(product.double() * x.double()).sum() / problem.smoothness
-    return of_target, of_weights, of_smoothness, outcome
+        of_smoothness = -problem.matrix.dot(product, x).sum() / problem.smoothness
+    return of_target, of_weights, of_smoothness

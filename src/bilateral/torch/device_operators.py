@@ -1,7 +1,12 @@
-"""The operators for CUDA tensors: shapes and handles around `device`."""
+"""The operators for CUDA tensors: shapes and handles around `device` and `replay`.
 
-from collections.abc import Callable, Sequence
-from typing import Any
+A handle stands for a problem, or for a solve of a recording, whose memory has the problem.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial, wraps
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -10,9 +15,40 @@ from bilateral.ops.cuda import pcg, splatting
 from bilateral.torch import device, kept, replay, shapes
 from bilateral.torch.device import Options, Problem
 
+T = TypeVar("T")
 Warn = Callable[[pcg.Outcome, Options], None]
+Inverse = Callable[[Tensor], tuple[Tensor, pcg.Outcome]]
 
 
+class _Inputs(NamedTuple):
+    """Of a solve."""
+
+    reference: Tensor
+    """(B, C, H, W)"""
+    values: Tensor
+    """(B H W, K)"""
+    weights: Tensor | None
+    """(B H W, 1)"""
+    smoothness: float
+
+
+def _spared(function: Callable[..., T]) -> Callable[..., T]:
+    """The same, which if there is too little memory gives back that of recordings."""
+
+    @wraps(function)
+    def run(*args: Any) -> T:
+        try:
+            return function(*args)
+        except RuntimeError as error:
+            if not replay.lacks_memory(error):
+                raise
+        replay.forget()
+        return function(*args)
+
+    return run
+
+
+@_spared
 def solve(
     warn: Warn,
     reference: Tensor,
@@ -25,15 +61,20 @@ def solve(
     """`operators.solve`."""
     options, count = Options(*config), shapes.matrices(reference, target, confidence)
     known = kept.find(like)
-    where = device.space(_expand(reference, count), options) if known is None else known[0].space
-    weights = None if confidence is None else _pixels(_expand(confidence, count), count)
-    x, problem, outcome = device.solve(
-        where, _pixels(target, count), weights, float(smoothness), options
-    )
+    found: Problem | replay.Ticket | None = None if known is None else known[0]
+    inputs = _inputs(reference, target, confidence, smoothness, count)
+    if target.is_cuda and not isinstance(found, Problem):
+        recorded = replay.solve(*inputs, options)
+        if recorded is not None:
+            warn(recorded.outcome, options)
+            return _maps(recorded.x, target.shape, count), kept.keep([recorded.ticket] * count)
+    where = found.space if isinstance(found, Problem) else None
+    x, problem, outcome = _solve(inputs, options, where)
     warn(outcome, options)
     return _maps(x, target.shape, count), kept.keep([problem] * count)
 
 
+@_spared
 def infer(
     warn: Warn,
     reference: Tensor,
@@ -44,15 +85,15 @@ def infer(
 ) -> Tensor | None:
     """The solution alone, replayed from a recording; None if there is none that serves."""
     options, count = Options(*config), shapes.matrices(reference, target, confidence)
-    weights = None if confidence is None else _pixels(_expand(confidence, count), count)
-    values, references = _pixels(target, count), _expand(reference, count)
-    found = replay.solve(references, values, weights, float(smoothness), options)
+    inputs = _inputs(reference, target, confidence, smoothness, count)
+    found = replay.solve(*inputs, options, remember=False)
     if found is None:
         return None
-    warn(found[1], options)
-    return _maps(found[0], target.shape, count)
+    warn(found.outcome, options)
+    return _maps(found.x, target.shape, count)
 
 
+@_spared
 def gradients(
     warn: Warn,
     handle: Tensor,
@@ -68,11 +109,13 @@ def gradients(
     """`operators.gradients`."""
     options = Options(*config)
     count = shapes.matrices(reference, target, confidence)
-    problem = _problem(warn, handle, reference, target, confidence, smoothness, config)
-    weights = None if confidence is None else _pixels(_expand(confidence, count), count)
-    of_target, of_weights, of_smoothness, outcome = device.gradients(
-        problem, _pixels(h, count), _pixels(target, count), weights, wanted, options.tolerance
-    )
+    inputs = _inputs(reference, target, confidence, smoothness, count)
+    pixels = _pixels(h, count)
+    with _matrix(handle, inputs, options) as (problem, inverse):
+        x, outcome = inverse(pixels)
+        of_target, of_weights, of_smoothness = device.gradients(
+            problem, x, pixels, inputs.values, inputs.weights, wanted
+        )
     warn(outcome, options)
     size = count, 1, *h.shape[2:]
     return (
@@ -82,6 +125,7 @@ def gradients(
     )
 
 
+@_spared
 def apply_inverse(
     warn: Warn,
     handle: Tensor,
@@ -94,15 +138,17 @@ def apply_inverse(
     """`operators.apply_inverse`."""
     options = Options(*config)
     count = shapes.matrices(reference, g, confidence)
-    problem = _problem(warn, handle, reference, g, confidence, smoothness, config)
-    grid = problem.space.grid
-    x, outcome = problem.inverse(splatting.splat(grid, _pixels(g, count)), options.tolerance)
+    inputs = _inputs(reference, g, confidence, smoothness, count)
+    with _matrix(handle, inputs, options) as (problem, inverse):
+        x, outcome = inverse(_pixels(g, count))
+        out = splatting.slice_(problem.space.grid, x)
     warn(outcome, options)
-    return _maps(splatting.slice_(grid, x), g.shape, count)
+    return _maps(out, g.shape, count)
 
 
+@_spared
 def surroundings(
-    warn: Warn,
+    _: Warn,
     handle: Tensor,
     reference: Tensor,
     g: Tensor,
@@ -112,32 +158,54 @@ def surroundings(
     *config: Any,
 ) -> Tensor:
     """`operators.surroundings`."""
-    count = shapes.matrices(reference, g, confidence)
-    problem = _problem(warn, handle, reference, g, confidence, smoothness, config)
-    if problem.active is None:
-        return torch.zeros_like(g)
-    grid = problem.space.grid
-    v = problem.spread(splatting.splat(grid, _pixels(g, count)), from_gaps=transposed)
-    return _maps(splatting.slice_(grid, v), g.shape, count)
+    options, count = Options(*config), shapes.matrices(reference, g, confidence)
+    inputs = _inputs(reference, g, confidence, smoothness, count)
+    with _matrix(handle, inputs, options) as (problem, __):
+        if problem.active is None:
+            return torch.zeros_like(g)
+        grid = problem.space.grid
+        v = problem.spread(splatting.splat(grid, _pixels(g, count)), from_gaps=transposed)
+        out = splatting.slice_(grid, v)
+    return _maps(out, g.shape, count)
 
 
-def _problem(
-    warn: Warn,
-    handle: Tensor,
+def _inputs(
     reference: Tensor,
     maps: Tensor,
     confidence: Tensor | None,
     smoothness: Tensor,
-    config: tuple[Any, ...],
-) -> Problem:
-    """What the handle stands for, or the same made again."""
+    count: int,
+) -> _Inputs:
+    weights = None if confidence is None else _pixels(_expand(confidence, count), count)
+    return _Inputs(_expand(reference, count), _pixels(maps, count), weights, float(smoothness))
+
+
+def _solve(
+    inputs: _Inputs, options: Options, where: device.Space | None = None
+) -> tuple[Tensor, Problem, pcg.Outcome]:
+    """Without a recording, on a grid that may be there already."""
+    reference, values, weights, smoothness = inputs
+    where = where or device.space(reference, options)
+    return device.solve(where, values, weights, smoothness, options)
+
+
+@contextmanager
+def _matrix(handle: Tensor, inputs: _Inputs, options: Options) -> Iterator[tuple[Problem, Inverse]]:
+    """The problem that a handle stands for, or the same made again, and its inverse.
+
+    It is that of a solve with these inputs, or with others for the values; the latter's problem is
+    the same but for its solution.
+    """
     found = kept.find(handle)
-    if found is not None and len(found) == shapes.matrices(reference, maps, confidence):
-        problem: Problem = found[0]
-        return problem
-    # The handle of the new one lives as long as this function: so does what it stands for.
-    _, again = solve(warn, reference, maps, confidence, smoothness, None, *config)
-    return _problem(warn, again, reference, maps, confidence, smoothness, config)
+    known = found[0] if found is not None and len(found) == len(inputs.reference) else None
+    if isinstance(known, replay.Ticket):
+        with known.recording(*inputs) as recording:
+            if recording is not None:
+                yield recording.problem, recording.inverse
+                return
+    if not isinstance(known, Problem):
+        _, known, _ = _solve(inputs, options)
+    yield known, partial(known.inverse, tolerance=options.tolerance)
 
 
 def _expand(maps: Tensor, count: int) -> Tensor:

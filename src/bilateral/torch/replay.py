@@ -1,17 +1,22 @@
-"""Solves without derivatives on a device: recorded once as CUDA graphs, then replayed.
+"""Solves on a device: recorded once as CUDA graphs, then replayed.
 
 A solve is hundreds of small kernels, and to launch them takes far longer than to run them. So from
 the second solve of a kind on, for the same shapes and options, the whole of it is replayed from a
 recording, in memory that it keeps. That works where nothing needs the host: values and weights in
 order, numbers that the dtype serves, hardly more vertices than the recorded images had. The device
 tells whether it was so; if not, the solve is done again, step by step.
+
+A backward replays a recording, too, in the memory of its forward's, where the matrix is. If that
+was replayed for another solve meanwhile, the forward is replayed first.
 """
 
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,22 +46,59 @@ _lock = threading.Lock()
 _seen: OrderedDict[Any, "Recorder"] = OrderedDict()
 
 
+class Solved(NamedTuple):
+    """What a recording made."""
+
+    x: Tensor
+    """(B H W, K)"""
+    outcome: pcg.Outcome
+    ticket: "Ticket"
+
+
 def solve(
-    reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float, options: Options
-) -> tuple[Tensor, pcg.Outcome] | None:
-    """As `device.solve`, for (B, C, H, W) references; None if it must be done otherwise."""
+    reference: Tensor,
+    values: Tensor,
+    weights: Tensor | None,
+    smoothness: float,
+    options: Options,
+    *,
+    remember: bool = True,
+) -> Solved | None:
+    """As `device.solve`, for (B, C, H, W) references; None if it must be done otherwise.
+
+    The second solve of a kind that is to be remembered makes a recording.
+    """
     if options.max_iterations == 0:
         return None
     shapes = tuple(reference.shape), tuple(values.shape), weights is not None
     key = *shapes, reference.dtype, values.dtype, values.device, tuple(map(_plain, options))
     with _lock:
         if key not in _seen:
-            _seen[key] = Recorder(options)
-            while len(_seen) > _KEPT:
-                _seen.popitem(last=False)
+            if remember:
+                _seen[key] = Recorder(options)
+                while len(_seen) > _KEPT:
+                    _seen.popitem(last=False)
             return None
         _seen.move_to_end(key)
         return _seen[key].solve(reference, values, weights, smoothness)
+
+
+def forget() -> None:
+    """Give back the memory of all recordings."""
+    with _lock:
+        _forget()
+
+
+def _forget() -> None:
+    for recorder in _seen.values():
+        recorder.recordings.clear()
+    torch.cuda.empty_cache()
+
+
+def lacks_memory(error: RuntimeError) -> bool:
+    """Whether it is the device's memory that was too little."""
+    # The end of a recording that failed may fail, too.
+    return any(isinstance(e, torch.OutOfMemoryError) for e in (error, error.__context__))
 
 
 def _plain(value: Any) -> Any:
@@ -69,26 +111,32 @@ class Recorder:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._kind = "pyramid" if options.preconditioner == "multigrid" else options.preconditioner
-        self._recordings: dict[str, Recording] = {}
-        self._no_memory = False
+        self.recordings: dict[str, Recording] = {}
+        self._no_memory = self._declined = False
 
     def solve(
         self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
-    ) -> tuple[Tensor, pcg.Outcome] | None:
+    ) -> Solved | None:
         """By the preconditioner that served last, or by the other."""
+        if self._declined:  # a moment ago, and this is the same call
+            self._declined = False
+            return None
         inputs = reference, values, weights
         for _ in range(2):
             if self._no_memory:
                 return None
-            recording = self._recordings.get(self._kind)
+            recording = self.recordings.get(self._kind)
             if recording is None or recording.outgrown:
                 least = None if recording is None else recording.rooms
-                self._recordings.pop(self._kind, None)
+                self.recordings.pop(self._kind, None)
                 del recording  # its memory is free, then
                 recording = self._record(*inputs, least)
             found = None if recording is None else recording.solve(*inputs, smoothness)
+            if recording is None or found is None:
+                self._declined = recording is not None and not recording.may_serve
+                return None
             if not isinstance(found, str):
-                return found
+                return Solved(*found, Ticket(recording))
             self._kind = found
         return None
 
@@ -98,15 +146,12 @@ class Recorder:
         try:
             made = Recording(reference, values, weights, self._options, self._kind, least)
         except RuntimeError as error:
-            # The end of a recording that failed may fail, too.
-            if not any(isinstance(e, torch.OutOfMemoryError) for e in (error, error.__context__)):
+            if not lacks_memory(error):
                 raise
             self._no_memory = True
-            for recorder in _seen.values():
-                recorder._recordings.clear()
-            torch.cuda.empty_cache()
+            _forget()
             return None  # a plain solve takes less
-        self._recordings[self._kind] = made
+        self.recordings[self._kind] = made
         return made
 
 
@@ -156,7 +201,9 @@ class Recording:
     ) -> None:
         self._options = options
         self._kind = kind
-        self.outgrown = False
+        self.outgrown = self.may_serve = False
+        """Whether the last solve needed more room; whether with that it would do, or with values
+        that are finite."""
         self.rooms = Rooms(reference, options, kind)
         if least is not None:
             self.rooms.grow(least)
@@ -164,27 +211,14 @@ class Recording:
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
         self._smoothness_there = 1.0
-        most = options.max_iterations
-        few = most <= (_FIRST[kind] if kind == "multigrid" else _ALL)
-        self._steps = most if few else _FIRST[kind]
-        self._ahead = 0
-        """How often the second graph is replayed before the host looks."""
-        self._report = new_report(most, values.device)
+        self._report = new_report(options.max_iterations, values.device)
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # compile all kernels, make all constants
-            self._begin()
-        torch.cuda.current_stream().wait_stream(stream)
-        self._first, self._next = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-        with holding() as self._tables:
-            with torch.cuda.graph(self._first):
-                self._begin()
-            if self._steps < most:
-                with torch.cuda.graph(self._next, pool=self._first.pool()):
-                    self._go_on(_NEXT[kind])
+        self.solves = 0
+        """How many were replayed."""
+        self._steps = _Steps(kind, options.max_iterations, self._begin, self._go_on)
+        self._inverse: _Inverse | None = None
 
-    def _begin(self) -> None:
+    def _begin(self, steps: int) -> None:
         """Everything up to the first steps."""
         options, values = self._options, self._values
         rooms = self.rooms
@@ -194,7 +228,7 @@ class Recording:
         weight, self._b = splatting.splat_weighted(grid, values, self._weights)
         self._poor = device.count_poor(grid, weight, self._smoothness)
         gaps = self._kind == "multigrid"
-        self._problem = problem = device.Problem(
+        self.problem = problem = device.Problem(
             where, weight, self._smoothness, self._kind, gaps, options.max_iterations
         )
         self._trouble: tuple[Tensor | None, Tensor | None] = None, None
@@ -204,7 +238,7 @@ class Recording:
         self._x = problem.start(self._b)
         self._elsewhere = problem.elsewhere(self._b)
         # Where both graphs leave the solution.
-        self._y = self._x if self._elsewhere is None else torch.empty_like(self._x)
+        problem.y = self._x if self._elsewhere is None else torch.empty_like(self._x)
         self._run = pcg.Iteration(
             problem.matrix,
             problem.preconditioner,
@@ -213,18 +247,36 @@ class Recording:
             self._seen.scale,
             None,
             options.max_iterations,
-            options.tolerance,
+            device.tolerance_for(options),
         )
-        self._go_on(self._steps)
+        self._go_on(steps)
 
     def _go_on(self, steps: int) -> None:
         """Some more steps, and a report."""
         for _ in range(steps):
             self._run.step()
         if self._elsewhere is not None:
-            self._problem.fill(self._x, self._elsewhere, out=self._y)
-        seen, poor = self._seen, self._poor
-        write_report(self._report, self._grid, seen, poor, *self._trouble, self._run)
+            self.problem.fill(self._x, self._elsewhere, out=self.problem.y)
+        self.report(self._run)
+
+    def report(self, run: pcg.Iteration) -> None:
+        """Write one on an iteration with this matrix."""
+        write_report(self._report, self._grid, self._seen, self._poor, *self._trouble, run)
+
+    def read(self) -> list[float]:
+        """The report, when the device has come to it."""
+        found: list[float] = self._report.tolist()
+        return found
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Its memory is nobody else's meanwhile, on whatever stream."""
+        stream = torch.cuda.current_stream()
+        stream.wait_event(self._free)
+        try:
+            yield
+        finally:
+            self._free.record(stream)
 
     def solve(
         self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
@@ -233,35 +285,34 @@ class Recording:
 
         None if it does not serve for them, the preconditioner's name if another would.
         """
-        stream = torch.cuda.current_stream()
-        stream.wait_event(self._free)
-        self._reference.copy_(reference)
-        self._values.copy_(values)
-        if self._weights is not None and weights is not None:
-            self._weights.copy_(weights)
-        if smoothness != self._smoothness_there:
-            self._smoothness.fill_(smoothness)
-            self._smoothness_there = smoothness
-        self._first.replay()
-        for _ in range(self._ahead):
-            self._next.replay()
-        out = splatting.slice_(self._grid, self._y)
-        more, most = _NEXT[self._kind], self._options.max_iterations
-        steps = self._steps + self._ahead * more
-        *facts, done = (report := self._report.tolist())[:FACTS]
-        kind = self._judge(facts, smoothness)
-        if kind != self._kind:
-            return kind
-        if not done and steps < most:
-            while not done and steps < most:
-                self._next.replay()
-                steps += more
-                done = (report := self._report.tolist())[FACTS - 1]
-            out = splatting.slice_(self._grid, self._y)
-        self._free.record(stream)
-        errors = pcg.until_zero(report[FACTS : FACTS + steps])
-        self._ahead = max(0, -(-(len(errors) - self._steps) // more))
-        return out, pcg.Outcome(errors, bool(done))
+        self.solves += 1
+        with self.in_use():
+            self._reference.copy_(reference)
+            self._values.copy_(values)
+            if self._weights is not None and weights is not None:
+                self._weights.copy_(weights)
+            if smoothness != self._smoothness_there:
+                self._smoothness.fill_(smoothness)
+                self._smoothness_there = smoothness
+            self._steps.replay()
+            out = splatting.slice_(self._grid, self.problem.y)
+            report = self.read()
+            kind = self._judge(report[: FACTS - 1], smoothness)
+            if kind != self._kind:
+                return kind
+            outcome, more = self._steps.finish(report, self.read)
+            if more:
+                out = splatting.slice_(self._grid, self.problem.y)
+        return out, device.reached(outcome, self._options)
+
+    def inverse(self, g: Tensor) -> tuple[Tensor, pcg.Outcome]:
+        """A^-1 S g at the vertices for (B H W, K) pixels and the last solve's matrix.
+
+        In memory that the next one is written to.
+        """
+        if self._inverse is None or self._inverse.g.shape != g.shape:
+            self._inverse = _Inverse(self, g, self._kind, self._options)
+        return self._inverse(g)
 
     def _judge(self, facts: list[float], smoothness: float) -> str | None:
         """The preconditioner that it takes; None if no recording is right."""
@@ -270,6 +321,7 @@ class Recording:
         self.outgrown = bool(overflow) or any(
             n > room for n, room in zip(totals, rooms, strict=True)
         )
+        self.may_serve = self.outgrown or bool(unknown)
         images, height, width = self._grid.shape
         pixels = height * width
         if self.outgrown or strange or invalid or unknown or weight <= 0 or faint:
@@ -280,3 +332,123 @@ class Recording:
             self._options, smoothness, pixels, weight, bare, poor / (images * pixels)
         )
         return None if bare and kind != "multigrid" else kind
+
+
+class _Inverse:
+    """The graphs that apply A^-1 S with the matrix of a recording."""
+
+    def __init__(self, recording: Recording, g: Tensor, kind: str, options: Options) -> None:
+        self._recording = weakref.proxy(recording)
+        self._most = options.max_iterations
+        self._tolerance = recording.problem.of_result(options.tolerance)
+        self.g = g.clone()
+        self._steps = _Steps(kind, self._most, self._begin, self._go_on)
+
+    def __call__(self, g: Tensor) -> tuple[Tensor, pcg.Outcome]:
+        self.g.copy_(g)
+        self._steps.replay()
+        read = self._recording.read
+        return self._out, self._steps.finish(read(), read)[0]
+
+    def _begin(self, steps: int) -> None:
+        problem = self._recording.problem
+        self._unit, self._b, self._x = problem.begin_inverse(self.g)
+        self._out = torch.empty_like(self._x)
+        self._run = pcg.Iteration(
+            problem.matrix,
+            problem.preconditioner,
+            self._b,
+            self._x,
+            None,
+            problem.active,
+            self._most,
+            self._tolerance,
+        )
+        self._go_on(steps)
+
+    def _go_on(self, steps: int) -> None:
+        for _ in range(steps):
+            self._run.step()
+        torch.mul(self._x, self._unit, out=self._out)
+        self._recording.report(self._run)
+
+
+class _Steps:
+    """The steps of a solve as two graphs: everything up to the first ones; and some more."""
+
+    def __init__(
+        self,
+        kind: str,
+        most: int,
+        begin: Callable[[int], None],
+        go_on: Callable[[int], None],
+    ) -> None:
+        few = most <= (_FIRST[kind] if kind == "multigrid" else _ALL)
+        self._few = most if few else _FIRST[kind]
+        self._more, self._most = _NEXT[kind], most
+        self._ahead = 0
+        """How often the second graph is replayed before the host looks."""
+        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # compile all kernels, make all constants
+            begin(self._few)
+        torch.cuda.current_stream().wait_stream(stream)
+        self._first, self._next = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        # Other threads may go on with what they do.
+        mode = "thread_local"
+        with holding() as self._tables:
+            with torch.cuda.graph(self._first, capture_error_mode=mode):
+                begin(self._few)
+            if self._few < most:
+                pool = self._first.pool()
+                with torch.cuda.graph(self._next, pool=pool, capture_error_mode=mode):
+                    go_on(self._more)
+
+    def replay(self) -> None:
+        """Make as many as the solve before took."""
+        self._first.replay()
+        for _ in range(self._ahead):
+            self._next.replay()
+
+    def finish(
+        self, report: list[float], read: Callable[[], list[float]]
+    ) -> tuple[pcg.Outcome, bool]:
+        """Go on until the report says that it is done; and whether that took anything."""
+        made = steps = self._few + self._ahead * self._more
+        while not report[FACTS - 1] and steps < self._most:
+            self._next.replay()
+            steps += self._more
+            report = read()
+        errors = pcg.until_zero(report[FACTS : FACTS + steps])
+        self._ahead = max(0, -(-(len(errors) - self._few) // self._more))
+        return pcg.Outcome(errors, bool(report[FACTS - 1])), steps > made
+
+
+class Ticket:
+    """A solve by a recording, which has its matrix until it is replayed again."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording: Recording | None = recording
+        self._solve = recording.solves
+        self.may_have_gaps = recording.problem.may_have_gaps
+
+    @contextmanager
+    def recording(
+        self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
+    ) -> Iterator[Recording | None]:
+        """The recording after this solve, which may have to be replayed; None if that fails."""
+        made = self._recording
+        with _lock:
+            if made is not None and made.solves != self._solve:
+                again = made.solve(reference, values, weights, smoothness)
+                made = made if isinstance(again, tuple) else None
+            if made is None:
+                yield None
+                return
+            with made.in_use():
+                try:
+                    yield made
+                except RuntimeError as error:
+                    if lacks_memory(error):
+                        self._recording = None
+                    raise

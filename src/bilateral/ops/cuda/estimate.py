@@ -58,7 +58,7 @@ def judge(
     limit, pixels = tl.load(numbers), tl.load(numbers + 1)
     was = tl.load(finished + own)
     s = tl.load(step + image)
-    length = a * tl.sqrt(moved / pixels) / tl.load(scale + own)
+    length = a * tl.sqrt(moved / pixels)
     # The lengths of all steps that count, the last one first.
     j = tl.arange(0, WINDOW)
     before_now = (j[:, None] > 0) & (j[:, None] <= s)
@@ -85,6 +85,11 @@ def judge(
         least = 1.5
     rho = tl.minimum(rho, 1 - 0.25 / (s + 1).to(tl.float64))
     left = tl.where(s == 0, least * last, last * tl.maximum(rho / (1 - rho), least))
+    if scale is None:
+        size = tl.sqrt(sum_parts(parts, 3, image, images, programs, k, KP, PP) / pixels)
+        left /= tl.where(size > 0, size, 1.0)
+    else:
+        left /= tl.load(scale + own)
     if tl.load(done + image) == 0:
         tl.store(lengths + s * images * KP + own, length)
         tl.store(norm + own, following)

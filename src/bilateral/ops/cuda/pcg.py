@@ -54,12 +54,12 @@ class Iteration:
         preconditioner: Preconditioner | Multigrid,
         b: Tensor,
         x: Tensor,
-        scale: Tensor,
+        scale: Tensor | None,
         active: Tensor | None,
         most_steps: int,
         tolerance: float,
     ) -> None:
-        images, channels = scale.shape
+        images, channels = matrix.grid.shape[0], x.shape[1]
         self._A = matrix
         self._M = preconditioner if isinstance(preconditioner, Preconditioner) else None
         self._cycles = preconditioner if isinstance(preconditioner, Multigrid) else None
@@ -68,10 +68,10 @@ class Iteration:
         padded = triton.next_power_of_2(channels)
         grid, device = matrix.grid, x.device
         wide: dict[str, Any] = {"dtype": torch.float64, "device": device}
-        # r^T z, z^T A z and the sum of d^2 over pixels, by program.
-        self._parts = torch.empty(3, images, grid.programs, padded, **wide)
-        self._scale = scale.contiguous()
-        if padded > channels:
+        # r^T z, z^T A z and the sums of d^2 and of x^2 over pixels, by program.
+        self._parts = torch.empty(4, images, grid.programs, padded, **wide)
+        self._scale = None if scale is None else scale.contiguous()
+        if scale is not None and padded > channels:
             self._scale = torch.ones(images, padded, **wide)
             self._scale[:, :channels] = scale
         limit = max(tolerance, 0.05 * torch.finfo(x.dtype).eps)
@@ -133,6 +133,7 @@ class Iteration:
             prefix.parts,
             grid.first_vertex,
             self._x.shape[1],
+            SIZE=self._scale is None,
             KP=prefix.padded,
             PP=triton.next_power_of_2(grid.programs),
             BLOCK=prefix.block,
@@ -206,15 +207,15 @@ def solve(
     preconditioner: Preconditioner | Multigrid,
     b: Tensor,
     x: Tensor,
-    scale: Tensor,
+    scale: Tensor | None,
     active: Tensor | None,
     most_steps: int,
     tolerance: float,
 ) -> Outcome:
     """Improve x (n_vertices, K) in place until its estimated error is `tolerance` times `scale`.
 
-    `scale` is (B, K). Only `active` vertices move; None: all. A negative tolerance: always as many
-    steps as allowed.
+    `scale` is (B, K), or None for the root mean square of x itself, over pixels. Only `active`
+    vertices move; None: all. A negative tolerance: always as many steps as allowed.
     """
     if most_steps == 0:
         return Outcome([], converged=False)
@@ -254,6 +255,7 @@ def _descend(
     part_sums,
     first_vertex,
     channels,
+    SIZE: tl.constexpr,
     KP: tl.constexpr,
     PP: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -270,6 +272,7 @@ def _descend(
         a = lengths[2].to(x.dtype.element_ty)[None, :]
         beta = lengths[1].to(x.dtype.element_ty)[None, :]
     before, moved = tl.zeros((KP,), tl.float64), tl.zeros((BLOCK, KP), tl.float64)
+    size = tl.zeros((BLOCK, KP), tl.float64)
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         both = (i < end)[:, None] & (k[None, :] < channels)
@@ -283,10 +286,13 @@ def _descend(
             product += beta * tl.load(s + to, mask=kept, other=0)
             tl.store(d + to, way, mask=both)
             tl.store(s + to, product, mask=both)
-            tl.store(x + to, tl.load(x + to, mask=both, other=0) + a * way, mask=both)
+            there = tl.load(x + to, mask=both, other=0) + a * way
+            tl.store(x + to, there, mask=both)
             left = tl.load(r + to, mask=both, other=0) - a * product
             pixels = tl.load(mass + i, mask=i < end, other=0).to(way.dtype)[:, None]
             moved += (pixels * way * way).to(tl.float64)
+            if SIZE:
+                size += (pixels * there * there).to(tl.float64)
         else:
             left = tl.load(b + to, mask=both, other=0) - product
             if active is not None:
@@ -300,6 +306,8 @@ def _descend(
     own = image * programs + program
     if b is None:
         tl.store(parts + (2 * images * programs + own) * KP + k, tl.sum(moved, 0))
+        if SIZE:
+            tl.store(parts + (3 * images * programs + own) * KP + k, tl.sum(size, 0))
     if sums is not None:
         going = (k * 0 + tl.load(done + image)) == 0
         tl.store(part_sums + own * KP + k, before, mask=going)
