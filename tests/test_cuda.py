@@ -314,6 +314,7 @@ def test_solution_and_gradients_are_the_cpus(images, references, confidences, de
     config = (3.0, 64.0, 64.0), BLUR, None, 1e-9, 60, kind, False
     problem = reference, target, confidence, smoothness
     y, handle = operators.kernels["solve"](*problem, None, *config)
+    replay._seen.clear()  # recordings do not look for gaps
 
     def move(tensors):
         return [t.to(DEVICE) if isinstance(t, torch.Tensor) else t for t in tensors]
@@ -405,13 +406,13 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     wanted = True, True, True
     z, outcome = problem.inverse(h, options.tolerance)
     assert outcome.converged
-    expected = device.gradients(problem, z, h, values, weights, wanted)
+    expected = device.gradients(problem, z, values, weights, wanted)
     with ticket.recording(*inputs, 1.0) as made:
         assert made is recorder.recordings[problem.kind]
         z, again = made.inverse(h)
         assert again.converged
         for one, other in zip(
-            device.gradients(made.problem, z, h, values, weights, wanted), expected, strict=True
+            device.gradients(made.problem, z, values, weights, wanted), expected, strict=True
         ):
             assert_array_equal(one, other)
     y = made.problem.y

@@ -136,6 +136,17 @@ def single_serves(smoothness: float, pixels: int, weight: float, vertices: float
     return smoothness * pixels / weight <= _STIFF * math.sqrt(vertices)
 
 
+class Inverse(NamedTuple):
+    """What a problem's matrix makes of S g, at the vertices."""
+
+    x: Tensor
+    """A^-1 S g, 0 in parts without data."""
+    z: Tensor
+    """The gradient of S (c t) for that of the solution, g: x, and what comes from these parts."""
+    extra: Tensor | None
+    """Of the gradient of S c, what is not z (t - y): (n_vertices,); None: nothing."""
+
+
 class Problem:
     """The matrix of a batch, and the solution for which it was made.
 
@@ -205,21 +216,11 @@ class Problem:
         """The paper's start: H b / H weight."""
         return sums.push_pull(self.space.grid, b, self.weight)
 
-    def inverse(self, g: Tensor, tolerance: float) -> tuple[Tensor, pcg.Outcome]:
-        """A^-1 S g at the vertices for (B H W, K) pixels, 0 in parts without data."""
-        unit, b, x = self.begin_inverse(g)
-        outcome = self.improve(b, x, None, self.of_result(tolerance))
-        return (x * unit).to(g.dtype), outcome
-
-    def begin_inverse(self, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """A unit, and b = S g and a start for A x = b in it."""
-        largest = g.abs().amax()
-        unit = torch.where(largest > 0, largest, 1)
-        b = (splatting.splat(self.space.grid, g) / unit).to(self.weight.dtype)
-        if self.active is not None:
-            b = b * self.active[:, None]
-        x = self.start(b)
-        return unit, b, x if self.active is None else x * self.active[:, None]
+    def inverse(self, g: Tensor, tolerance: float) -> tuple[Inverse, pcg.Outcome]:
+        """For (B H W, K) pixels."""
+        part = Inversion(self, g)
+        outcome = self.improve(part.b, part.x, None, self.of_result(tolerance))
+        return part.end(), outcome
 
     def of_result(self, tolerance: float) -> float:
         """The error that an inverse may have, relative to its size."""
@@ -231,6 +232,35 @@ class Problem:
         source = ~self.active if from_gaps else self.active
         out = sums.push_pull(self.space.grid, v * source[:, None])
         return out * ~source[:, None]
+
+
+class Inversion:
+    """An inverse that is being made: A x = b is to be solved, from x."""
+
+    def __init__(self, problem: Problem, g: Tensor) -> None:
+        self._problem, active = problem, problem.active
+        self._own = splatting.splat(problem.space.grid, g)
+        largest = g.abs().amax()
+        self._unit = torch.where(largest > 0, largest, 1)
+        b = (self._own / self._unit).to(problem.weight.dtype)
+        self.b = b if active is None else b * active[:, None]
+        x = problem.start(self.b)
+        self.x = x if active is None else x * active[:, None]
+
+    def end(self) -> Inverse:
+        """In units of g, with what comes from parts without data."""
+        problem, dtype = self._problem, self._own.dtype
+        x = (self.x * self._unit).to(dtype)
+        if problem.active is None:
+            return Inverse(x, x, None)
+        q = sums.push_pull(problem.space.grid, problem.weight[:, None])
+        gaps = ~problem.active[:, None]
+        a = torch.where(gaps, self._own / q.to(dtype), 0)
+        y = problem.y.to(dtype)
+        both = torch.cat([a, (a * y).sum(1, keepdim=True)], 1)
+        spread = problem.spread(both, from_gaps=True)
+        pulled = spread[:, :-1]
+        return Inverse(x, x + pulled, (pulled * y).sum(1) - spread[:, -1])
 
 
 def solve(
@@ -302,42 +332,22 @@ def _problem(
 
 def gradients(
     problem: Problem,
-    x: Tensor,
-    h: Tensor,
+    found: Inverse,
     target: Tensor,
     weights: Tensor | None,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of (B H W, K) target, of (B H W, 1) weights and of the smoothness.
 
-    For x = A^-1 S h at the vertices.
+    From the inverse for the solution's gradient; empty where not wanted, but for the last.
     """
-    grid = problem.space.grid
-    y = problem.y.to(h.dtype)
-    z, extra = x, None
-    if problem.active is not None and (wanted[0] or wanted[1]):
-        q = sums.push_pull(grid, problem.weight[:, None])
-        gaps = ~problem.active[:, None]
-        a = torch.where(gaps, splatting.splat(grid, h) / q.to(h.dtype), 0)
-        both = torch.cat([a, (a * y).sum(1, keepdim=True)], 1)
-        spread = problem.spread(both, from_gaps=True)
-        pulled = spread[:, :-1]
-        z = x + pulled
-        extra = (pulled * y).sum(1, keepdim=True) - spread[:, -1:]
-    nothing = h.new_empty(0)
-    of_target = of_weights = nothing
-    if wanted[0]:
-        of_target = splatting.slice_(grid, z.contiguous())
-        of_target = of_target if weights is None else weights * of_target
-    if wanted[1]:
-        at = splatting.slice_(grid, torch.cat([z, y], 1))
-        channels = z.shape[1]
-        of_weights = (at[:, :channels] * (target - at[:, channels:])).sum(1, keepdim=True)
-        if extra is not None:
-            of_weights = of_weights + splatting.slice_(grid, extra)
-    of_smoothness = h.new_zeros((), dtype=torch.float64)
+    x, z, extra = found
+    y = problem.y
+    of_target, of_weights = splatting.slice_gradients(
+        problem.space.grid, z, y.to(z.dtype), extra, target, weights, wanted[0], wanted[1]
+    )
+    of_smoothness = z.new_zeros((), dtype=torch.float64)
     if wanted[2]:
-        wide = problem.y
-        product = problem.matrix.multiply(wide) - problem.weight[:, None] * wide
+        product = problem.matrix.multiply(y) - problem.weight[:, None] * y
         of_smoothness = -problem.matrix.dot(product, x).sum() / problem.smoothness
     return of_target, of_weights, of_smoothness

@@ -17,7 +17,7 @@ from bilateral.torch.device import Options, Problem
 
 T = TypeVar("T")
 Warn = Callable[[pcg.Outcome, Options], None]
-Inverse = Callable[[Tensor], tuple[Tensor, pcg.Outcome]]
+Inverse = Callable[[Tensor], tuple[device.Inverse, pcg.Outcome]]
 
 
 class _Inputs(NamedTuple):
@@ -110,11 +110,10 @@ def gradients(
     options = Options(*config)
     count = shapes.matrices(reference, target, confidence)
     inputs = _inputs(reference, target, confidence, smoothness, count)
-    pixels = _pixels(h, count)
     with _matrix(handle, inputs, options) as (problem, inverse):
-        x, outcome = inverse(pixels)
+        found, outcome = inverse(_pixels(h, count))
         of_target, of_weights, of_smoothness = device.gradients(
-            problem, x, pixels, inputs.values, inputs.weights, wanted
+            problem, found, inputs.values, inputs.weights, wanted
         )
     warn(outcome, options)
     size = count, 1, *h.shape[2:]
@@ -140,8 +139,8 @@ def apply_inverse(
     count = shapes.matrices(reference, g, confidence)
     inputs = _inputs(reference, g, confidence, smoothness, count)
     with _matrix(handle, inputs, options) as (problem, inverse):
-        x, outcome = inverse(_pixels(g, count))
-        out = splatting.slice_(problem.space.grid, x)
+        found, outcome = inverse(_pixels(g, count))
+        out = splatting.slice_(problem.space.grid, found.x)
     warn(outcome, options)
     return _maps(out, g.shape, count)
 

@@ -15,6 +15,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -305,11 +306,8 @@ class Recording:
                 out = splatting.slice_(self._grid, self.problem.y)
         return out, device.reached(outcome, self._options)
 
-    def inverse(self, g: Tensor) -> tuple[Tensor, pcg.Outcome]:
-        """A^-1 S g at the vertices for (B H W, K) pixels and the last solve's matrix.
-
-        In memory that the next one is written to.
-        """
+    def inverse(self, g: Tensor) -> tuple[device.Inverse, pcg.Outcome]:
+        """For (B H W, K) pixels and the last solve's matrix, in memory that is used again."""
         if self._inverse is None or self._inverse.g.shape != g.shape:
             self._inverse = _Inverse(self, g, self._kind, self._options)
         return self._inverse(g)
@@ -343,22 +341,27 @@ class _Inverse:
         self._tolerance = recording.problem.of_result(options.tolerance)
         self.g = g.clone()
         self._steps = _Steps(kind, self._most, self._begin, self._go_on)
+        self._steps.replay()
+        self._last = _Graph(self._end, self._steps.pool)
 
-    def __call__(self, g: Tensor) -> tuple[Tensor, pcg.Outcome]:
+    def __call__(self, g: Tensor) -> tuple[device.Inverse, pcg.Outcome]:
         self.g.copy_(g)
         self._steps.replay()
+        self._last.replay()
         read = self._recording.read
-        return self._out, self._steps.finish(read(), read)[0]
+        outcome, more = self._steps.finish(read(), read)
+        if more:
+            self._last.replay()
+        return self._found, outcome
 
     def _begin(self, steps: int) -> None:
         problem = self._recording.problem
-        self._unit, self._b, self._x = problem.begin_inverse(self.g)
-        self._out = torch.empty_like(self._x)
+        self._part = part = device.Inversion(problem, self.g)
         self._run = pcg.Iteration(
             problem.matrix,
             problem.preconditioner,
-            self._b,
-            self._x,
+            part.b,
+            part.x,
             None,
             problem.active,
             self._most,
@@ -369,8 +372,10 @@ class _Inverse:
     def _go_on(self, steps: int) -> None:
         for _ in range(steps):
             self._run.step()
-        torch.mul(self._x, self._unit, out=self._out)
         self._recording.report(self._run)
+
+    def _end(self) -> None:
+        self._found = self._part.end()
 
 
 class _Steps:
@@ -388,27 +393,22 @@ class _Steps:
         self._more, self._most = _NEXT[kind], most
         self._ahead = 0
         """How often the second graph is replayed before the host looks."""
-        stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # compile all kernels, make all constants
-            begin(self._few)
-        torch.cuda.current_stream().wait_stream(stream)
-        self._first, self._next = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-        # Other threads may go on with what they do.
-        mode = "thread_local"
-        with holding() as self._tables:
-            with torch.cuda.graph(self._first, capture_error_mode=mode):
-                begin(self._few)
-            if self._few < most:
-                pool = self._first.pool()
-                with torch.cuda.graph(self._next, pool=pool, capture_error_mode=mode):
-                    go_on(self._more)
+        self._first = _Graph(partial(begin, self._few))
+        self.pool = self._first.pool
+        """The graphs' memory."""
+        self._next = None
+        if self._few < most:
+            self._next = _Graph(partial(go_on, self._more), self.pool, ready=True)
 
     def replay(self) -> None:
         """Make as many as the solve before took."""
         self._first.replay()
         for _ in range(self._ahead):
-            self._next.replay()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        assert self._next is not None
+        self._next.replay()
 
     def finish(
         self, report: list[float], read: Callable[[], list[float]]
@@ -416,12 +416,36 @@ class _Steps:
         """Go on until the report says that it is done; and whether that took anything."""
         made = steps = self._few + self._ahead * self._more
         while not report[FACTS - 1] and steps < self._most:
-            self._next.replay()
+            self._go_on()
             steps += self._more
             report = read()
         errors = pcg.until_zero(report[FACTS : FACTS + steps])
         self._ahead = max(0, -(-(len(errors) - self._few) // self._more))
         return pcg.Outcome(errors, bool(report[FACTS - 1])), steps > made
+
+
+class _Graph:
+    """What a function launches, in memory of its own or that of other graphs.
+
+    It is called first, to compile all kernels and to make all constants, unless they are ready.
+    """
+
+    def __init__(
+        self, function: Callable[[], None], pool: Any = None, *, ready: bool = False
+    ) -> None:
+        if not ready:
+            stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                function()
+            torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        # Threads other than this one may do what they want meanwhile.
+        recording = torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local")
+        with holding() as self._tables, recording:
+            function()
+        self.pool = graph.pool()
+        self.replay: Callable[[], None] = graph.replay
 
 
 class Ticket:

@@ -66,6 +66,42 @@ def slice_(grid: Grid, vertices: Tensor) -> Tensor:
     return vertices.index_select(0, grid.parent)
 
 
+def slice_gradients(
+    grid: Grid,
+    z: Tensor,
+    y: Tensor,
+    extra: Tensor | None,
+    target: Tensor,
+    weights: Tensor | None,
+    of_target: bool,
+    of_weights: bool,
+) -> tuple[Tensor, Tensor]:
+    """Weights S^T z, (B H W, K); and the sum over channels of S^T z (target - S^T y), S^T extra.
+
+    Weights are (B H W, 1), or 1 everywhere, `extra` (n_vertices,), or 0; empty what is not wanted.
+    """
+    pixels, channels = target.shape
+    first = torch.empty_like(target) if of_target else target.new_empty(0)
+    second = target.new_empty((pixels, 1) if of_weights else 0)
+    padded = triton.next_power_of_2(channels)
+    block = max(16, 512 // padded)
+    _slice_gradients[(triton.cdiv(pixels, block),)](
+        z.contiguous(),
+        y,
+        extra,
+        target,
+        weights,
+        grid.parent,
+        first if of_target else None,
+        second if of_weights else None,
+        pixels,
+        channels,
+        KP=padded,
+        BLOCK=block,
+    )
+    return first, second
+
+
 def _sum_members(grid: Grid, values: Tensor, out: Tensor) -> Tensor:
     """Sums over sorted pixels, each one's members being consecutive."""
     colours = grid.colours
@@ -94,6 +130,40 @@ def _running(values: Tensor) -> Tensor:
         values, out, values.shape[1], channels, KP=padded, BLOCK=max(16, 1024 // padded)
     )
     return out
+
+
+@kernel
+def _slice_gradients(
+    z,
+    y,
+    extra,
+    target,
+    weights,
+    parent,
+    of_target,
+    of_weights,
+    count,
+    channels,
+    KP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    p = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    k = tl.arange(0, KP)
+    mask = p < count
+    both = mask[:, None] & (k < channels)[None, :]
+    v = tl.load(parent + p, mask=mask, other=0).to(tl.int64)
+    at, to = v[:, None] * channels + k[None, :], p[:, None] * channels + k[None, :]
+    own = tl.load(z + at, mask=both, other=0)
+    if of_weights is not None:
+        rest = tl.load(target + to, mask=both, other=0) - tl.load(y + at, mask=both, other=0)
+        sums = tl.sum(own * rest, 1)
+        if extra is not None:
+            sums += tl.load(extra + v, mask=mask, other=0)
+        tl.store(of_weights + p, sums, mask=mask)
+    if of_target is not None:
+        if weights is not None:
+            own *= tl.load(weights + p, mask=mask, other=0)[:, None]
+        tl.store(of_target + to, own, mask=both)
 
 
 @kernel
