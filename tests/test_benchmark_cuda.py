@@ -26,7 +26,7 @@ SIZES = Sizes(
     channels=3,
     tiles=64_000,
     vertices=306_271,
-    rows=10,
+    edges=1_250_000,
     code=4,
     coarse=100_000,
     above=400_000,
@@ -54,6 +54,8 @@ def test_stages_are_those_of_a_solve() -> None:
     pytest.importorskip("triton", reason="the kernels need Triton")
     from benchmarks.speed.cuda.stages import SIGMA, STAGES, Solve
 
+    from edges import table
+
     photo = own("coffee")
     task = problem(Photo(photo.name, centre(photo.pixels, 10, 17)))
     taken_apart = Solve(task, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
@@ -65,7 +67,7 @@ def test_stages_are_those_of_a_solve() -> None:
     assert torch.equal(made["colours of tiles"].keys[:there], grid.colours.keys[:there])
     assert torch.equal(made["order"].rank, grid.order.rank)
     assert torch.equal(made["assignment of pixels"], grid.parent)
-    assert torch.equal(made["neighbours"], grid.neighbours)
+    assert torch.equal(table(made["neighbours"]), table(grid.edges))
     assert made["pyramid"].rooms == grid.pyramid.rooms
     assert torch.equal(made["pyramid"].push, grid.pyramid.push)
 
@@ -78,6 +80,7 @@ def test_stages_are_those_of_a_solve() -> None:
     assert sizes.pixels == task.n_pixels
     assert sizes.tiles <= sizes.vertices < sizes.pixels
     assert 0 < sizes.coarse < sizes.vertices
+    assert sizes.edges == (table(grid.edges) >= 0).sum()
 
 
 def made_up(quick: bool) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_poor, survey
 from bilateral.torch import device, device_operators, kept, operators, replay
+from edges import packed, table
 
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (2.0, 1.0, 0.125)
@@ -95,13 +96,37 @@ def test_vertices_and_edges_are_the_cpus(shape, sigma, dtype):
     both = Both(pictures(0, *shape, dtype), sigma)
     rng = np.random.default_rng(1)
     values = [rng.normal(size=grid.n_vertices) for grid in both.cpus]
-    x, found = both.here(values), both.grid.neighbours.long()
+    x, found = both.here(values), table(both.grid.edges).long()
     weights = [1.0] * 4 + [0.125] * (2 * shape[3])
     blurred = 2 * x
     for weight, neighbour in zip(weights, found, strict=True):
         blurred += weight * torch.where(neighbour >= 0, x[neighbour.clamp(min=0)], 0)
     for mine, grid, v in zip(both.there(blurred), both.cpus, values, strict=True):
         assert_allclose(mine, grid.blur(v), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("room", "total"), [(1, 1), (256, 256), (300, 257), (700, 512), (5, 9)])
+@pytest.mark.parametrize("directions", [6, 10])
+def test_edges_are_packed(room, total, directions, monkeypatch):
+    from bounds import within_bounds
+
+    rng = np.random.default_rng(room)
+    for part in (0.0, 0.4, 1.0):
+        shape = directions, room
+        made = np.where(rng.random(shape) < part, rng.integers(0, room, shape), -1)
+        given = torch.from_numpy(made.astype(np.int32)).to(DEVICE)
+        count = torch.tensor([total], dtype=torch.int32, device=DEVICE)
+        with within_bounds(monkeypatch):
+            edges = packed(given, count)
+        expected = given.clone()
+        expected[:, total:] = -1
+        assert torch.equal(table(edges), expected)
+        assert not edges.words[total:].any()
+        # One after the other, without gaps.
+        for block in range(0, min(room, total), 256):
+            mine = expected[:, block : block + 256].T
+            there = edges.to[block // 256].flatten()
+            assert torch.equal(there[: (mine >= 0).sum()], mine[mine >= 0])
 
 
 @pytest.mark.parametrize(("shape", "sigma", "dtype"), CASES)
@@ -204,7 +229,7 @@ def test_more_room_changes_nothing(shape):
     assert fits(wide.grid)
     count = tight.grid.room
     assert torch.equal(tight.grid.parent, wide.grid.parent)
-    assert torch.equal(tight.grid.neighbours, wide.grid.neighbours[:, :count])
+    assert torch.equal(table(tight.grid.edges), table(wide.grid.edges)[:, :count])
     values = torch.rand(images * height * width, 2, device=DEVICE)
     a, b = (sums.push_pull(g, splatting.splat(g, values)) for g in (tight.grid, wide.grid))
     assert torch.equal(a, b[:count])
@@ -243,7 +268,7 @@ def test_pixels_far_from_data_are_counted():
     both, rng = Both(pictures(16, 1, 9, 10, 1), 2.0), np.random.default_rng(17)
     grid, count = both.grid, both.grid.room
     weight = torch.from_numpy(rng.choice([0, 0, 0.01, 5.0], count)).to(DEVICE)
-    mass, w, near = (v.cpu().numpy() for v in (grid.mass, weight, grid.neighbours))
+    mass, w, near = (v.cpu().numpy() for v in (grid.mass, weight, table(grid.edges)))
     poor = 2.0 / 4 * mass > w
     far = [poor[i] and all(poor[j] for j in near[:, i] if j >= 0) for i in range(count)]
     two = torch.tensor(2.0, dtype=torch.float64, device=DEVICE)

@@ -29,6 +29,7 @@ from bilateral.ops.cuda.coarsening import coarsen
 from bilateral.ops.cuda.hierarchy import Hierarchy
 from bilateral.ops.cuda.links import Graph
 from bilateral.ops.cuda.multigrid import Multigrid
+from edges import packed
 
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (1.0, 0.5, 0.0625)
@@ -57,12 +58,18 @@ class Scene(NamedTuple):
         values = factor * self.n[i] * self.n[j]
         return csr_matrix((values, (i, j)), (self.count, self.count))
 
+    def edges(self, more=0):
+        neighbours = np.pad(self.neighbours, ((0, 0), (0, more)), constant_values=7)
+        return packed(
+            on_device(neighbours.astype(np.int32)),
+            on_device(self.first_vertex[-1:].astype(np.int32)),
+        )
+
     def hierarchy(self, dtype=torch.float64, rooms=None, alone=None, more=0):
         """With room for more vertices than there are, of nonsense."""
-        neighbours = np.pad(self.neighbours, ((0, 0), (0, more)), constant_values=7)
         n = np.pad(self.n, (0, more), constant_values=np.nan)
         return Hierarchy(
-            on_device(neighbours.astype(np.int32)),
+            self.edges(more),
             on_device(n).to(dtype),
             BLUR,
             on_device(self.first_vertex.astype(np.int32)),
@@ -293,7 +300,7 @@ def test_parts_with_data(alone):
         weight, _ = confidence(scene, part)
         found = scene.multigrid(hierarchy, weight, 1.0).with_data
         assert_array_equal(found.cpu(), with_data(scene, weight))
-        grid = SimpleNamespace(neighbours=hierarchy.graphs[0].to)
+        grid = SimpleNamespace(edges=scene.edges())
         assert_array_equal(found.cpu(), components.with_data(grid, on_device(weight)).cpu())
 
 
@@ -418,13 +425,14 @@ def test_with_rooms_nothing_is_read_from_the_device(monkeypatch):
     weight, b = confidence(scene, 0.5)
     rooms = scene.hierarchy().rooms
     smoothness = torch.tensor(1.0, dtype=torch.float64, device=DEVICE)
-    neighbours, first_vertex, colour = (
-        on_device(t.astype(np.int32)) for t in (scene.neighbours, scene.first_vertex, scene.colour)
+    first_vertex, colour = (
+        on_device(t.astype(np.int32)) for t in (scene.first_vertex, scene.colour)
     )
+    edges = scene.edges()
     n, weight, b = on_device(scene.n), on_device(weight), on_device(b)[:, None]
 
     def run():
-        hierarchy = Hierarchy(neighbours, n, BLUR, first_vertex, rooms)
+        hierarchy = Hierarchy(edges, n, BLUR, first_vertex, rooms)
         multigrid = Multigrid(hierarchy, weight, smoothness, colour)
         return multigrid.cycle(multigrid.start(b)), multigrid.with_data, hierarchy.overflow
 

@@ -18,8 +18,8 @@ class Sizes:
     """Of the reference, in 8 bits."""
     tiles: int
     vertices: int
-    rows: int
-    """Of the table of edges, 2 d."""
+    edges: int
+    """From vertices to their neighbours, in both directions."""
     code: int
     """Bytes of a vertex's place in the order."""
     coarse: int
@@ -46,8 +46,8 @@ def assignment(s: Sizes) -> int:
 
 
 def neighbours(s: Sizes) -> int:
-    """Keys, tiles, the order, its inverse and first colours to the table of edges."""
-    return 4 * (s.vertices * (4 + s.rows) + s.tiles)
+    """Keys, tiles, the order, its inverse and first colours to edges."""
+    return 4 * (4 * s.vertices + s.tiles) + _edges(s)
 
 
 def pyramid(s: Sizes) -> int:
@@ -57,7 +57,7 @@ def pyramid(s: Sizes) -> int:
 
 def bistochastization(s: Sizes) -> int:
     """Each step: n, m, the last change and edges to n and the change."""
-    return s.balance_steps * 4 * s.vertices * (3 + s.rows + 2)
+    return s.balance_steps * (4 * s.vertices * (3 + 2) + _edges(s))
 
 
 def survey_and_splat(s: Sizes) -> int:
@@ -72,17 +72,17 @@ def start(s: Sizes) -> int:
 
 def preconditioner(s: Sizes) -> int:
     """n, weights, masses and edges to two diagonals; the pyramid's ends and weights to factors."""
-    return 4 * s.vertices * (3 + s.rows + 2) + s.coarse * (2 * 4 + 8 + 4)
+    return 4 * s.vertices * (3 + 2) + _edges(s) + s.coarse * (2 * 4 + 8 + 4)
 
 
 def residual(s: Sizes) -> int:
     """x, n, weights, b and edges to r, and its coarse sums."""
-    return 4 * s.vertices * (4 + s.rows + 1) + _lifted(s)
+    return 4 * s.vertices * (4 + 1) + _edges(s) + _lifted(s)
 
 
 def conjugate_gradients(s: Sizes) -> int:
     """Each step in three passes, apart because of its sums over all vertices."""
-    product = 4 * s.vertices * (4 + s.rows + 1)  # z, y, n, diagonal and edges to A z
+    product = 4 * s.vertices * (4 + 1) + _edges(s)  # z, y, n, diagonal and edges to A z
     descent = 4 * s.vertices * (7 + 4)  # z, d, A z, A d, x, r and masses to d, A d, x and r
     return s.steps * (product + descent + _lifted(s) + _preconditioned(s))
 
@@ -90,6 +90,11 @@ def conjugate_gradients(s: Sizes) -> int:
 def slices(s: Sizes) -> int:
     """Pixels' vertices and x to the output."""
     return 4 * (2 * s.pixels + s.vertices)
+
+
+def _edges(s: Sizes) -> int:
+    """A word for each vertex, and where each edge leads."""
+    return 4 * (s.vertices + s.edges)
 
 
 def _lifted(s: Sizes) -> int:

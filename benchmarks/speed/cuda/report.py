@@ -59,7 +59,7 @@ def _stages_of(row: dict[str, Any]) -> str:
     rows.append(cells("all", _us(total), total, sum(floors.values())))
     return (
         f"{row['photo']}: {sizes.pixels / 1e6:.1f} megapixels, {sizes.vertices:,} vertices, "
-        f"{sizes.coarse:,} coarse ones, {sizes.rows} rows of edges, {sizes.balance_steps} steps "
+        f"{sizes.edges:,} edges, {sizes.coarse:,} coarse vertices, {sizes.balance_steps} steps "
         f"of bistochastization, {sizes.steps} steps.\n\n"
         + table(("stage", "measured", "floor", "ratio"), rows)
     )

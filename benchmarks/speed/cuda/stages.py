@@ -14,6 +14,7 @@ from bilateral import color
 from bilateral.ops.cuda import diffusion, pcg, splatting, sums
 from bilateral.ops.cuda import grid as grids
 from bilateral.ops.cuda.colours import Colours, find_colours
+from bilateral.ops.cuda.edges import Edges
 from bilateral.ops.cuda.neighbours import find_neighbours
 from bilateral.ops.cuda.order import Order, sort_vertices
 from bilateral.ops.cuda.preconditioner import Preconditioner
@@ -68,7 +69,7 @@ class Solve:
             channels=self._reference.shape[1],
             tiles=grid.tiles.tiles,
             vertices=int(grid.total),
-            rows=grid.neighbours.shape[0],
+            edges=_count(grid.edges),
             code=codes.shape[0] * codes.element_size(),
             coarse=lower + upper,
             above=pyramid.ancestors.shape[0] * lower,
@@ -86,7 +87,7 @@ class Solve:
         grid = self._grid
         return grids._assign(grid.colours, grid.order, grid.tiles, grid.shape)
 
-    def find_neighbours(self) -> Tensor:
+    def find_neighbours(self) -> Edges:
         grid = self._grid
         return find_neighbours(grid.colours, grid.order, grid.tiles, self._features)
 
@@ -132,6 +133,11 @@ class Solve:
 
     def slice(self) -> Tensor:
         return splatting.slice_(self._grid, self._x)
+
+
+def _count(edges: Edges) -> int:
+    """Of both directions."""
+    return sum(int(((edges.words >> e) & 1).sum()) for e in range(edges.directions))
 
 
 STAGES: dict[str, Callable[[Solve], Any]] = {

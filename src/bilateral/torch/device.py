@@ -69,7 +69,7 @@ class Space:
         if dtype not in self._hierarchies:
             grid, n = self.grid, self.balanced(dtype)
             self._hierarchies[dtype] = Hierarchy(
-                grid.neighbours, n, self.blur, grid.first_vertex, *self._recorded
+                grid.edges, n, self.blur, grid.first_vertex, *self._recorded
             )
         return self._hierarchies[dtype]
 

@@ -20,6 +20,7 @@ from bilateral.ops.cuda.links import (
     high,
     link_number,
     low,
+    most_links,
     read_link,
     read_rows,
     share_rows,
@@ -134,12 +135,12 @@ def _number(
     number = tl.load(roots + mine, mask=mine >= 0, other=0) - 1
     number = tl.where(number < coarse_room, number, -1)
     tl.store(parent + i, number, mask=(i < room) & (lane == 0))
-    begin, count, own = read_rows(n, first, last, i, mask & (number >= 0), D)
+    begin, count, own = read_rows(to, n, first, last, i, mask & (number >= 0), D)
     leave = tl.zeros((BLOCK * LANES,), tl.int32)
-    for at in range(0, tl.max(count, 0), STEP * LANES):
+    for at in range(0, most_links(count, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w = read_link(to, weight, n, factors, room, begin, count, own, e)
+            j, w, begin = read_link(to, weight, n, factors, begin, count, own, e)
             other = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
             leave += ((other >= 0) & (other != mine)).to(tl.int32)
     leave = add_lanes(leave, LANES)
@@ -210,11 +211,11 @@ def _list_links(
     link = high(bound) + add_lanes(link, LANES)
     tl.store(members + member, i, mask=on & (lane == 0))
     mine = tl.load(root + i, mask=on, other=-1)
-    begin, count, own = read_rows(n, first, last, i, on, D)
-    for at in range(0, tl.max(count, 0), STEP * LANES):
+    begin, count, own = read_rows(to, n, first, last, i, on, D)
+    for at in range(0, most_links(count, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w = read_link(to, weight, n, factors, room, begin, count, own, e)
+            j, w, begin = read_link(to, weight, n, factors, begin, count, own, e)
             other = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
             leaves = (other >= 0) & (other != mine)
             target = tl.load(parent + j, mask=leaves, other=-1)

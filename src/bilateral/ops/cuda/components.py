@@ -5,6 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.edges import Edges, follow_edge, read_words
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 
@@ -13,20 +14,20 @@ _BLOCK = 256
 
 def with_data(grid: Grid, weight: Tensor) -> Tensor:
     """Whether each vertex is connected to one with a weight above 0."""
-    label = _components(grid.neighbours)
+    label = _components(grid.edges)
     seen = torch.zeros_like(label)
     _mark[(triton.cdiv(label.shape[0], _BLOCK),)](label, weight, seen, label.shape[0], BLOCK=_BLOCK)
     return seen.index_select(0, label) > 0
 
 
-def _components(neighbours: Tensor) -> Tensor:
+def _components(edges: Edges) -> Tensor:
     """The lowest vertex of each one's component: hook roots to lower ones, then shorten paths."""
-    count = neighbours.shape[1]
-    label = torch.arange(count, dtype=torch.int32, device=neighbours.device)
+    count = edges.room
+    label = torch.arange(count, dtype=torch.int32, device=edges.to.device)
     grid = (triton.cdiv(count, _BLOCK),)
     while True:
         before = label.clone()
-        _hook[grid](before, neighbours, label, count, D=neighbours.shape[0], BLOCK=_BLOCK)
+        _hook[grid](before, *edges, label, count, D=edges.directions, BLOCK=_BLOCK)
         for _ in range(4):
             label = label.index_select(0, label)
         if torch.equal(before, label):
@@ -34,14 +35,15 @@ def _components(neighbours: Tensor) -> Tensor:
 
 
 @kernel
-def _hook(before, neighbours, label, count, D: tl.constexpr, BLOCK: tl.constexpr):
+def _hook(before, words, to, label, count, D: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
     own = tl.load(before + i, mask=mask, other=0)
     least = own
-    for k in tl.static_range(D):
-        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
-        least = tl.minimum(least, tl.load(before + j, mask=j >= 0, other=2147483647))
+    word, at = read_words(words, to, i, mask, D)
+    for e in tl.static_range(D):
+        there, j, at = follow_edge(word, at, e)
+        least = tl.minimum(least, tl.load(before + j, mask=there, other=2147483647))
     # The own root goes to the lower one, too: with integers, in whatever order.
     tl.atomic_min(label + own, least, mask=mask & (least < own))
     tl.atomic_min(label + i, least, mask=mask & (least < own))

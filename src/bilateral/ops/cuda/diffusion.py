@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.edges import follow_edge, read_words
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.sums import part_of_image
@@ -41,7 +42,7 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
         _balance[(triton.cdiv(grid.room, block),)](
             n,
             grid.mass,
-            grid.neighbours,
+            *grid.edges,
             change,
             new,
             grid.total,
@@ -49,7 +50,7 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
             numbers[step],
             FIRST=step == 0,
             LATER=step > 1,
-            D=grid.neighbours.shape[0],
+            D=grid.edges.directions,
             BLOCK=block,
         )
         n, new = new, n
@@ -74,13 +75,13 @@ class Matrix:
         _degrees[(triton.cdiv(grid.room, block),)](
             n,
             weight,
-            grid.neighbours,
+            *grid.edges,
             self.diagonal,
             self.inverse,
             grid.total,
             grid.room,
             self._factors,
-            D=grid.neighbours.shape[0],
+            D=grid.edges.directions,
             BLOCK=block,
         )
 
@@ -93,13 +94,13 @@ class Matrix:
             d,
             self.n,
             self._weight,
-            self.grid.neighbours,
+            *self.grid.edges,
             q,
             self.grid.total,
             self.grid.room,
             self._factors,
             channels,
-            D=self.grid.neighbours.shape[0],
+            D=self.grid.edges.directions,
             KP=padded,
             BLOCK=block,
         )
@@ -118,15 +119,14 @@ class Matrix:
             y,
             self.n,
             self.diagonal,
-            self.grid.neighbours,
+            *self.grid.edges,
             self.grid.first_vertex,
             q,
             parts,
             done,
-            self.grid.room,
             self._factors,
             channels,
-            D=self.grid.neighbours.shape[0],
+            D=self.grid.edges.directions,
             KP=padded,
             BLOCK=max(16, 512 // padded),
             num_warps=16,
@@ -153,7 +153,8 @@ class Matrix:
 def _balance(
     n,
     m,
-    neighbours,
+    words,
+    to,
     change,
     new,
     total,
@@ -172,10 +173,14 @@ def _balance(
     one = tl.full((BLOCK,), 1, n.dtype.element_ty)
     own = one if FIRST else tl.load(n + i, mask=mask, other=1)
     blurred = own * centre
-    for k in tl.static_range(D):
-        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
-        other = tl.where(j >= 0, one, 0) if FIRST else tl.load(n + j, mask=j >= 0, other=0)
-        blurred += (space if k < 4 else range_) * other
+    word, at = read_words(words, to, i, mask, D)
+    for e in tl.static_range(D):
+        if FIRST:
+            other = tl.where((word & (1 << e)) != 0, one, 0)
+        else:
+            there, j, at = follow_edge(word, at, e)
+            other = tl.load(n + j, mask=there, other=0)
+        blurred += (space if e < 4 else range_) * other
     pixels = tl.load(m + i, mask=mask, other=1).to(own.dtype)
     step = gain * tl.log(pixels / (own * blurred))
     if LATER:
@@ -188,7 +193,8 @@ def _balance(
 def _degrees(
     n,
     weight,
-    neighbours,
+    words,
+    to,
     diagonal,
     inverse,
     total,
@@ -202,10 +208,11 @@ def _degrees(
     mask = i < tl.minimum(tl.load(total), count)
     own = tl.load(n + i, mask=mask, other=0)
     sums = tl.load(weight + i, mask=mask, other=0)
-    for k in tl.static_range(D):
-        j = tl.load(neighbours + k * count.to(tl.int64) + i, mask=mask, other=-1)
-        other = tl.load(n + j, mask=j >= 0, other=0)
-        sums += ((space if k < 4 else range_) * own * other).to(sums.dtype)
+    word, at = read_words(words, to, i, mask, D)
+    for e in tl.static_range(D):
+        there, j, at = follow_edge(word, at, e)
+        other = tl.load(n + j, mask=there, other=0)
+        sums += ((space if e < 4 else range_) * own * other).to(sums.dtype)
     some = sums > 0
     tl.store(diagonal + i, sums, mask=i < count)
     tl.store(inverse + i, tl.where(some, 1 / tl.where(some, sums, 1), 0), mask=i < count)
@@ -224,7 +231,8 @@ def _multiply(
     d,
     n,
     weight,
-    neighbours,
+    words,
+    to,
     q,
     total,
     count,
@@ -244,9 +252,9 @@ def _multiply(
     own_n = tl.load(n + i, mask=mask, other=0)
     own = tl.load(d + where, mask=both, other=0)
     sums = tl.load(weight + i, mask=mask, other=0)[:, None] * own
+    word, at = read_words(words, to, i, mask, D)
     for e in tl.static_range(D):
-        j = tl.load(neighbours + e * count.to(tl.int64) + i, mask=mask, other=-1)
-        there = j >= 0
+        there, j, at = follow_edge(word, at, e)
         far_n = tl.load(n + j, mask=there, other=0)
         factor = (space if e < 4 else range_) * own_n * far_n
         on = there[:, None] & (k[None, :] < channels)
@@ -261,12 +269,12 @@ def _step(
     y,
     n,
     diagonal,
-    neighbours,
+    words,
+    to,
     first_vertex,
     q,
     parts,
     done,
-    count,
     factors,
     channels,
     D: tl.constexpr,
@@ -280,16 +288,17 @@ def _step(
     end = tl.where(tl.load(done + image) != 0, begin, end)
     k = tl.arange(0, KP)
     bend = tl.zeros((BLOCK, KP), tl.float64)  # by thread, so that none waits for others
-    for at in range(begin, end, BLOCK):
-        i = at + tl.arange(0, BLOCK)
+    for block in range(begin, end, BLOCK):
+        i = block + tl.arange(0, BLOCK)
         mask = i < end
         both = mask[:, None] & (k[None, :] < channels)
         where = i.to(tl.int64)[:, None] * channels + k[None, :]
+        word, at = read_words(words, to, i, mask, D)
         near = tl.zeros((BLOCK, KP), z.dtype.element_ty)
         far = tl.zeros((BLOCK, KP), z.dtype.element_ty)
         for e in tl.static_range(D):
-            j = tl.load(neighbours + e * count.to(tl.int64) + i, mask=mask, other=-1)
-            on = (j >= 0)[:, None] & (k[None, :] < channels)
+            there, j, at = follow_edge(word, at, e)
+            on = there[:, None] & (k[None, :] < channels)
             other = tl.load(y + j.to(tl.int64)[:, None] * channels + k[None, :], mask=on, other=0)
             if e < 4:
                 near += other

@@ -17,6 +17,7 @@ from bilateral.ops.cuda.colours import (
     tile_programs,
 )
 from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.edges import Edges
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout, layout
 from bilateral.ops.cuda.neighbours import find_neighbours
@@ -44,8 +45,7 @@ class Grid(NamedTuple):
     """The vertex of each pixel, which are counted through the batch."""
     mass: Tensor
     """The number of pixels of each vertex."""
-    neighbours: Tensor
-    """(2 d, vertices): next and previous along x, y, then the features; -1 for none."""
+    edges: Edges
     features: int
     first_vertex: Tensor
     """Of each image, and their number."""
@@ -105,7 +105,7 @@ def build_grid(
         colours = find_colours(pixels, tiles, features, None)
     order = sort_vertices(colours, tiles, features, images)
     parent = _assign(colours, order, tiles, (images, height, width))
-    neighbours = find_neighbours(colours, order, tiles, features)
+    edges = find_neighbours(colours, order, tiles, features)
     first_vertex = colours.first_of_images
     depth = min(len(order.below) - 1, _depth(tiles, matrix, offset, sigmas, highest))
     upper = None if rooms is None else rooms[1:]
@@ -118,7 +118,7 @@ def build_grid(
         order,
         parent,
         order.mass,
-        neighbours,
+        edges,
         channels,
         first_vertex,
         pyramid,

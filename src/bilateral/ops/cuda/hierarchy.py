@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda.coarsening import Transfer, coarsen
 from bilateral.ops.cuda.constants import constant
+from bilateral.ops.cuda.edges import Edges
 from bilateral.ops.cuda.links import Graph
 from bilateral.ops.cuda.matching import find_nearest
 from bilateral.ops.cuda.tail import Tail
@@ -29,7 +30,7 @@ class Hierarchy:
 
     def __init__(
         self,
-        neighbours: Tensor,
+        edges: Edges,
         n: Tensor,
         blur: tuple[float, float, float],
         first_vertex: Tensor,
@@ -37,18 +38,18 @@ class Hierarchy:
         alone: int | None = None,
     ) -> None:
         factors = constant(tuple(blur[1:]), n.dtype, n.device)
-        room, total = neighbours.shape[1], first_vertex[-1:]
+        room, total = edges.room, first_vertex[-1:]
         nearest = torch.empty(room, dtype=torch.int32, device=n.device)
         least = torch.empty(room, dtype=torch.float32, device=n.device)
         grid = Graph(
             room,
             total,
             first_vertex,
-            neighbours,
+            edges.to,
             n,
             factors,
             None,
-            None,
+            edges.words,
             None,
             torch.empty_like(n),
             nearest,

@@ -1,7 +1,7 @@
 """Graphs of the multigrid hierarchy, and how kernels read them.
 
-The links of a grid's vertex lie in columns, one per direction, with weights made of n. Those of a
-coarser row lie one after another, with gaps between rows.
+The links of a grid's vertex are those of `edges.py`, with weights made of n. Those of a coarser row
+lie one after another, with gaps between rows.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from typing import Any
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from bilateral.ops.cuda.edges import follow_edge, read_words
 
 _LANES = 8
 """Threads that share the links of a coarse row, in `Graph.shares`."""
@@ -30,15 +32,15 @@ class Graph:
     starts: Tensor
     """The first row of each image, and their number."""
     to: Tensor
-    """Where each link leads; -1 for none. Of a grid: (2 d, room)."""
+    """Where each link leads."""
     n: Tensor | None
     """Of each of a grid's vertices."""
     factors: Tensor | None
     """Of a grid's edges: in space, and along the features."""
     weight: Tensor | None
     """Of each link of a coarser row."""
-    first: Tensor | None
-    """Link of each coarser row."""
+    first: Tensor
+    """Link of each coarser row; of a grid, the words of its edges."""
     last: Tensor | None
     """After the links of each coarser row."""
     degree: Tensor
@@ -60,9 +62,9 @@ class Graph:
 
     def sizes(self, channels: int = 1) -> dict[str, int]:
         """Constants for kernels that take grids alone: all links of a row are read at once."""
-        columns = self.to.shape[0]
+        directions = self.to.shape[1]
         block = max(16, 256 // triton.next_power_of_2(channels))
-        return {"D": columns, "STEP": columns, "BLOCK": block}
+        return {"D": directions, "STEP": directions, "BLOCK": block}
 
     def shares(self, channels: int = 1) -> dict[str, int]:
         """For kernels that take any graph. BLOCK is the number of rows of a program.
@@ -79,32 +81,38 @@ class Graph:
 
 
 @triton.jit
-def read_rows(n, first, last, i, mask, D: tl.constexpr):
-    """Of rows i: the first link, the number of links, and n."""
+def read_rows(to, n, first, last, i, mask, D: tl.constexpr):
+    """Of rows i: where their links begin, how many or of a grid which there are, and n."""
     if n is None:
         begin = tl.load(first + i, mask=mask, other=0)
         count = tl.load(last + i, mask=mask, other=0) - begin
         own = count
     else:
-        begin = i
-        count = tl.where(mask, D, 0)
+        word, begin = read_words(first, to, i, mask, D)
+        count = word & ((1 << D) - 1)
         own = tl.load(n + i, mask=mask, other=0)
     return begin, count, own
 
 
 @triton.jit
-def read_link(to, weight, n, factors, room, begin, count, own, e):
-    """Where link number e of each row leads, or -1, and its weight."""
-    on = count > e
+def most_links(count, D: tl.constexpr):
+    """How many there are to be read, of all rows."""
+    return tl.max(count, 0) if D == 0 else D
+
+
+@triton.jit
+def read_link(to, weight, n, factors, begin, count, own, e):
+    """Where link number e of each row leads, or -1, its weight, and `begin` for the next."""
     if n is None:
+        on = count > e
         j = tl.load(to + begin + e, mask=on, other=-1)
         w = tl.load(weight + begin + e, mask=on, other=0)
     else:
-        column = (begin * 0 + e).to(tl.int64) * room
-        j = tl.load(to + column + begin, mask=on, other=-1)
+        there, j, begin = follow_edge(count, begin, e)
         factor = tl.load(factors + tl.where(e < 4, 0, 1))
-        w = own * tl.load(n + j, mask=j >= 0, other=0) * factor
-    return j, w
+        w = own * tl.load(n + j, mask=there, other=0) * factor
+        j = tl.where(there, j, -1)
+    return j, w, begin
 
 
 @triton.jit

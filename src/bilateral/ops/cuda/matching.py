@@ -15,6 +15,7 @@ from bilateral.ops.cuda.links import (
     image_start,
     link_number,
     mix,
+    most_links,
     read_link,
     read_rows,
     share_rows,
@@ -84,14 +85,14 @@ def _find_nearest(
 ):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
-    begin, count, own = read_rows(n, first, last, i, mask, D)
+    begin, count, own = read_rows(to, n, first, last, i, mask, D)
     start = image_start(starts, i, IMAGES)
     best, rank = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.int32)
     choice = tl.full((BLOCK,), -1, tl.int32)
     sums = tl.zeros((BLOCK,), tl.float64)
-    for at in range(0, tl.max(count, 0), STEP):
+    for at in range(0, most_links(count, D), STEP):
         for step in tl.static_range(STEP):
-            j, w = read_link(to, weight, n, factors, room, begin, count, own, at + step)
+            j, w, begin = read_link(to, weight, n, factors, begin, count, own, at + step)
             sums += w.to(tl.float64)
             best, rank, choice = better(i, j, start, w.to(tl.float32), j >= 0, best, rank, choice)
     tl.store(nearest + i, choice, mask=i < room)
@@ -149,14 +150,14 @@ def _find_picks(
     near = tl.load(nearest + i, mask=mask, other=-1)
     free = (near >= 0) & (tl.load(nearest + near, mask=near >= 0, other=-1) != i)
     mine = tl.load(least + i, mask=mask, other=0)
-    begin, count, own = read_rows(n, first, last, i, free, D)
+    begin, count, own = read_rows(to, n, first, last, i, free, D)
     start = image_start(starts, i, IMAGES)
     best, rank = tl.zeros((BLOCK * LANES,), tl.float32), tl.zeros((BLOCK * LANES,), tl.int32)
     choice = tl.full((BLOCK * LANES,), -1, tl.int32)
-    for at in range(0, tl.max(count, 0), STEP * LANES):
+    for at in range(0, most_links(count, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w = read_link(to, weight, n, factors, room, begin, count, own, e)
+            j, w, begin = read_link(to, weight, n, factors, begin, count, own, e)
             w = w.to(tl.float32)
             strong = (j >= 0) & (w >= mine)
             strong = strong & (w >= tl.load(least + j, mask=strong, other=0))

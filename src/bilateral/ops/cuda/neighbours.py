@@ -3,9 +3,10 @@
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
+from bilateral.ops.cuda import edges
 from bilateral.ops.cuda.colours import Colours, Features, divide
+from bilateral.ops.cuda.edges import Edges, pack_edges, place_in_table
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
 from bilateral.ops.cuda.order import Order
@@ -13,12 +14,12 @@ from bilateral.ops.cuda.order import Order
 _BLOCK = 128
 
 
-def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Features) -> Tensor:
-    """(2 d, vertices): the next and the previous one along x, y and the features; -1 for none."""
+def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Features) -> Edges:
+    """To the next and the previous vertex along x, y and the features."""
     room, channels = colours.keys.shape[0], features.affine.shape[0]
-    axes = 2 + channels
-    out = torch.empty((2 * axes, room), dtype=torch.int32, device=colours.keys.device)
-    out[1::2].fill_(-1)
+    shape = triton.cdiv(room, edges.BLOCK), 2 * (2 + channels), edges.BLOCK
+    out = torch.empty(shape, dtype=torch.int32, device=colours.keys.device)
+    out[:, 1::2].fill_(-1)
     _find[(triton.cdiv(room, _BLOCK),)](
         colours.keys,
         colours.first,
@@ -38,7 +39,7 @@ def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Fea
         # With fewer registers, it would search along one axis after the other.
         maxnreg=40 if features.dtype == torch.int32 else 64,
     )
-    return out
+    return pack_edges(out, colours.total, room)
 
 
 @kernel
@@ -94,9 +95,9 @@ def _find(
     for k in tl.static_range(C + 1):
         at, _, wanted, seen = searches[k]
         found += (tl.load(rank + at - 1, mask=seen == wanted, other=-1),)  # type: ignore[assignment]
-    _store(out, 2, v, feature, room)
+    _store(out, 2, v, feature, room, 4 + 2 * C)
     for k in tl.static_range(C + 1):
-        _store(out, k + (k > 1), v, found[k], room)
+        _store(out, k + (k > 1), v, found[k], room, 4 + 2 * C)
 
 
 @triton.jit
@@ -130,8 +131,7 @@ def _upper(key, shift: tl.constexpr, FIELD: tl.constexpr):
 
 
 @triton.jit
-def _store(out, axis, v, to, room):
+def _store(out, axis, v, to, room, D: tl.constexpr):
     """Edges along an axis in both directions."""
-    row = out + 2 * axis * room.to(tl.int64)
-    tl.store(row + v, to, mask=v < room)
-    tl.store(row + room + to, v, mask=to >= 0)
+    tl.store(out + place_in_table(v, 2 * axis, D), to, mask=v < room)
+    tl.store(out + place_in_table(to, 2 * axis + 1, D), v, mask=to >= 0)

@@ -17,6 +17,7 @@ from bilateral.ops.cuda.links import (
     add_lanes,
     link_number,
     low,
+    most_links,
     read_link,
     read_rows,
     share_rows,
@@ -149,7 +150,6 @@ def residual(
     factors,
     first,
     last,
-    room,
     r,
     x,
     inverse,
@@ -172,12 +172,12 @@ def residual(
     Each row may be there several times, in so many lanes, which share its links.
     """
     own = iterate(r, x, inverse, above, parent, i, mask, channels, START, KP)
-    begin, count, own_n = read_rows(n, first, last, i, mask, D)
+    begin, count, own_n = read_rows(to, n, first, last, i, mask, D)
     flow = own * 0
-    for at in range(0, tl.max(count, 0), STEP * LANES):
+    for at in range(0, most_links(count, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w = read_link(to, weight, n, factors, room, begin, count, own_n, e)
+            j, w, begin = read_link(to, weight, n, factors, begin, count, own_n, e)
             other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
             flow += w[:, None] * (own - other)
     flow = add_lanes(flow, LANES)
@@ -247,7 +247,6 @@ def _relax(
         factors,
         first,
         last,
-        room,
         r,
         x,
         inverse,

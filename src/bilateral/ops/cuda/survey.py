@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.ops.cuda.edges import follow_edge, read_words
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 
@@ -52,13 +53,13 @@ def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> T
     _count_poor[(triton.cdiv(grid.room, 256),)](
         grid.mass,
         weight,
-        grid.neighbours,
+        *grid.edges,
         grid.total,
         smoothness,
         out,
         grid.room,
         EASY=easy,
-        D=grid.neighbours.shape[0],
+        D=grid.edges.directions,
         BLOCK=256,
     )
     return out
@@ -125,7 +126,8 @@ def _conclude(parts, out, programs, channels, PP: tl.constexpr):
 def _count_poor(
     mass,
     weight,
-    neighbours,
+    words,
+    to,
     total,
     smoothness,
     out,
@@ -140,10 +142,11 @@ def _count_poor(
     own = tl.load(weight + i, mask=mask, other=1)
     pixels = tl.load(mass + i, mask=mask, other=0)
     far = mask & (least * pixels > own)
-    for k in tl.static_range(D):
-        j = tl.load(neighbours + k * room.to(tl.int64) + i, mask=far, other=-1)
-        other = tl.load(weight + j, mask=j >= 0, other=0)
-        rich = least * tl.load(mass + j, mask=j >= 0, other=0) <= other
-        far = far & ((j < 0) | (rich == 0))
+    word, at = read_words(words, to, i, far, D)
+    for e in tl.static_range(D):
+        there, j, at = follow_edge(tl.where(far, word, 0), at, e)
+        other = tl.load(weight + j, mask=there, other=0)
+        rich = least * tl.load(mass + j, mask=there, other=0) <= other
+        far = far & ((there == 0) | (rich == 0))
     tl.atomic_add(out, tl.sum((mask & (own <= 0)).to(tl.int32), 0))
     tl.atomic_add(out + 1, tl.sum(tl.where(far, pixels, 0), 0))

@@ -7,7 +7,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.kernel import kernel
-from bilateral.ops.cuda.links import read_link, read_rows
+from bilateral.ops.cuda.links import most_links, read_link, read_rows
 from bilateral.ops.cuda.smoothing import Iterate, Level, iterate, places
 
 
@@ -78,11 +78,11 @@ def _sweep(
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = i < tl.minimum(tl.load(total), room)
     mask = inside & (tl.load(colour + i, mask=inside, other=0) == COLOUR)
-    begin, count, own_n = read_rows(n, first, last, i, mask, D)
+    begin, count, own_n = read_rows(to, n, first, last, i, mask, D)
     pull = tl.zeros((BLOCK, KP), out.dtype.element_ty)
-    for at in range(0, tl.max(count, 0), STEP):
+    for at in range(0, most_links(count, D), STEP):
         for step in tl.static_range(STEP):
-            j, w = read_link(to, weight, n, factors, room, begin, count, own_n, at + step)
+            j, w, begin = read_link(to, weight, n, factors, begin, count, own_n, at + step)
             other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
             pull += w[:, None] * other
     pull = pull * tl.load(factor)
