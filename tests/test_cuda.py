@@ -476,6 +476,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
             (made._reference, made._values, made._weights), inputs(20), strict=True
         ):
             there.copy_(given)
+        made._build()
         made._begin(1)
         *facts, _ = made._report.tolist()[: replay.FACTS]
     assert made._judge(facts, 1.0) is None

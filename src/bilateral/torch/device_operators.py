@@ -213,6 +213,8 @@ def _expand(maps: Tensor, count: int) -> Tensor:
 
 def _pixels(maps: Tensor, count: int) -> Tensor:
     """(B, K, H, W) to (count H W, ...)."""
+    if maps.shape[0] * maps.shape[1] == count:
+        return maps.reshape(-1, 1)
     pixels = shapes.as_pixels(maps, count)
     return pixels.reshape(-1, pixels.shape[-1]).contiguous()
 

@@ -216,14 +216,27 @@ class Recording:
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self.solves = 0
         """How many were replayed."""
-        self._steps = _Steps(kind, options.max_iterations, self._begin, self._go_on)
+        # On its own, so that the device has work as soon as it has the reference.
+        self._first = _Graph(self._build)
+        self._first.replay()
+        self.pool = self._first.pool
+        """The memory of all graphs, which follow one another."""
+        self._steps = _Steps(kind, options.max_iterations, self._begin, self._go_on, self.pool)
         self._inverse: _Inverse | None = None
 
-    def _begin(self, steps: int) -> None:
-        """Everything up to the first steps."""
-        options, values = self._options, self._values
+    def _build(self) -> None:
+        """What depends on the reference alone."""
         rooms = self.rooms
-        where = device.space(self._reference, options, rooms.grid, rooms.hierarchy)
+        self._space = device.space(self._reference, self._options, rooms.grid, rooms.hierarchy)
+        dtype = self._values.dtype
+        self._space.balanced(dtype)
+        if self._kind == "multigrid":
+            self._space.hierarchy(dtype)
+
+    def _begin(self, steps: int) -> None:
+        """The rest, up to the first steps."""
+        options, values = self._options, self._values
+        where = self._space
         self._grid = grid = where.grid
         self._seen = survey(values, self._weights, grid.shape[0])
         weight, self._b = splatting.splat_weighted(grid, values, self._weights)
@@ -289,6 +302,7 @@ class Recording:
         self.solves += 1
         with self.in_use():
             self._reference.copy_(reference)
+            self._first.replay()
             self._values.copy_(values)
             if self._weights is not None and weights is not None:
                 self._weights.copy_(weights)
@@ -340,9 +354,9 @@ class _Inverse:
         self._most = options.max_iterations
         self._tolerance = recording.problem.of_result(options.tolerance)
         self.g = g.clone()
-        self._steps = _Steps(kind, self._most, self._begin, self._go_on)
+        self._steps = _Steps(kind, self._most, self._begin, self._go_on, recording.pool)
         self._steps.replay()
-        self._last = _Graph(self._end, self._steps.pool)
+        self._last = _Graph(self._end, recording.pool)
 
     def __call__(self, g: Tensor) -> tuple[device.Inverse, pcg.Outcome]:
         self.g.copy_(g)
@@ -387,18 +401,17 @@ class _Steps:
         most: int,
         begin: Callable[[int], None],
         go_on: Callable[[int], None],
+        pool: Any,
     ) -> None:
         few = most <= (_FIRST[kind] if kind == "multigrid" else _ALL)
         self._few = most if few else _FIRST[kind]
         self._more, self._most = _NEXT[kind], most
         self._ahead = 0
         """How often the second graph is replayed before the host looks."""
-        self._first = _Graph(partial(begin, self._few))
-        self.pool = self._first.pool
-        """The graphs' memory."""
+        self._first = _Graph(partial(begin, self._few), pool)
         self._next = None
         if self._few < most:
-            self._next = _Graph(partial(go_on, self._more), self.pool, ready=True)
+            self._next = _Graph(partial(go_on, self._more), pool, ready=True)
 
     def replay(self) -> None:
         """Make as many as the solve before took."""

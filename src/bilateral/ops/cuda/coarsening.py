@@ -140,7 +140,7 @@ def _number(
     for at in range(0, most_links(count, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w, begin = read_link(to, weight, n, factors, begin, count, own, e)
+            j, w = read_link(to, weight, n, factors, begin, count, own, e, step)
             other = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
             leave += ((other >= 0) & (other != mine)).to(tl.int32)
     leave = add_lanes(leave, LANES)
@@ -215,7 +215,7 @@ def _list_links(
     for at in range(0, most_links(count, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w, begin = read_link(to, weight, n, factors, begin, count, own, e)
+            j, w = read_link(to, weight, n, factors, begin, count, own, e, step)
             other = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
             leaves = (other >= 0) & (other != mine)
             target = tl.load(parent + j, mask=leaves, other=-1)

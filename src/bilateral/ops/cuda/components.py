@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.edges import Edges, follow_edge, read_words
+from bilateral.ops.cuda.edges import Edges, read_neighbours
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 
@@ -40,10 +40,10 @@ def _hook(before, words, to, label, count, D: tl.constexpr, BLOCK: tl.constexpr)
     mask = i < count
     own = tl.load(before + i, mask=mask, other=0)
     least = own
-    word, at = read_words(words, to, i, mask, D)
+    near = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        there, j, at = follow_edge(word, at, e)
-        least = tl.minimum(least, tl.load(before + j, mask=there, other=2147483647))
+        other = tl.load(before + near[e], mask=near[e] >= 0, other=2147483647)
+        least = tl.minimum(least, other)
     # The own root goes to the lower one, too: with integers, in whatever order.
     tl.atomic_min(label + own, least, mask=mask & (least < own))
     tl.atomic_min(label + i, least, mask=mask & (least < own))

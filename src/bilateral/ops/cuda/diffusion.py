@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.constants import constant
-from bilateral.ops.cuda.edges import follow_edge, read_words
+from bilateral.ops.cuda.edges import read_neighbours
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.sums import part_of_image
@@ -173,13 +173,10 @@ def _balance(
     one = tl.full((BLOCK,), 1, n.dtype.element_ty)
     own = one if FIRST else tl.load(n + i, mask=mask, other=1)
     blurred = own * centre
-    word, at = read_words(words, to, i, mask, D)
+    near = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        if FIRST:
-            other = tl.where((word & (1 << e)) != 0, one, 0)
-        else:
-            there, j, at = follow_edge(word, at, e)
-            other = tl.load(n + j, mask=there, other=0)
+        there = near[e] >= 0
+        other = tl.where(there, one, 0) if FIRST else tl.load(n + near[e], mask=there, other=0)
         blurred += (space if e < 4 else range_) * other
     pixels = tl.load(m + i, mask=mask, other=1).to(own.dtype)
     step = gain * tl.log(pixels / (own * blurred))
@@ -208,10 +205,9 @@ def _degrees(
     mask = i < tl.minimum(tl.load(total), count)
     own = tl.load(n + i, mask=mask, other=0)
     sums = tl.load(weight + i, mask=mask, other=0)
-    word, at = read_words(words, to, i, mask, D)
+    near = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        there, j, at = follow_edge(word, at, e)
-        other = tl.load(n + j, mask=there, other=0)
+        other = tl.load(n + near[e], mask=near[e] >= 0, other=0)
         sums += ((space if e < 4 else range_) * own * other).to(sums.dtype)
     some = sums > 0
     tl.store(diagonal + i, sums, mask=i < count)
@@ -252,9 +248,10 @@ def _multiply(
     own_n = tl.load(n + i, mask=mask, other=0)
     own = tl.load(d + where, mask=both, other=0)
     sums = tl.load(weight + i, mask=mask, other=0)[:, None] * own
-    word, at = read_words(words, to, i, mask, D)
+    near = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        there, j, at = follow_edge(word, at, e)
+        j = near[e]
+        there = j >= 0
         far_n = tl.load(n + j, mask=there, other=0)
         factor = (space if e < 4 else range_) * own_n * far_n
         on = there[:, None] & (k[None, :] < channels)
@@ -293,13 +290,13 @@ def _step(
         mask = i < end
         both = mask[:, None] & (k[None, :] < channels)
         where = i.to(tl.int64)[:, None] * channels + k[None, :]
-        word, at = read_words(words, to, i, mask, D)
+        beside = read_neighbours(words, to, i, mask, D)
         near = tl.zeros((BLOCK, KP), z.dtype.element_ty)
         far = tl.zeros((BLOCK, KP), z.dtype.element_ty)
         for e in tl.static_range(D):
-            there, j, at = follow_edge(word, at, e)
-            on = there[:, None] & (k[None, :] < channels)
-            other = tl.load(y + j.to(tl.int64)[:, None] * channels + k[None, :], mask=on, other=0)
+            j = beside[e].to(tl.int64)
+            on = (j >= 0)[:, None] & (k[None, :] < channels)
+            other = tl.load(y + j[:, None] * channels + k[None, :], mask=on, other=0)
             if e < 4:
                 near += other
             else:

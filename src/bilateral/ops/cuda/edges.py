@@ -52,17 +52,20 @@ def place_in_table(i, e, D: tl.constexpr):
 
 
 @triton.jit
-def read_words(words, to, i, mask, D: tl.constexpr):
-    """Of vertices i: their words, and where their neighbours begin."""
+def read_neighbours(words, to, i, mask, D: tl.constexpr):
+    """Of vertices i, in each direction: -1 where there is none.
+
+    All are loaded before anything is done with one, so that loads overlap.
+    """
     word = tl.load(words + i, mask=mask, other=0)
-    return word, to + (i // _BLOCK).to(tl.int64) * (_BLOCK * D) + (word >> D)
-
-
-@triton.jit
-def follow_edge(word, at, e):
-    """Whether there is a neighbour in direction e, which, and where the next one is."""
-    there = (word & (1 << e)) != 0
-    return there, tl.load(at, mask=there), tl.where(there, at + 1, at)
+    begin = to + (i // _BLOCK).to(tl.int64) * (_BLOCK * D)
+    found = ()
+    at = word >> D
+    for e in tl.static_range(D):
+        there = (word >> e) & 1
+        found += (tl.load(begin + at, mask=there != 0, other=-1),)  # type: ignore[assignment]
+        at += there
+    return found
 
 
 @kernel

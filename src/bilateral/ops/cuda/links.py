@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.edges import follow_edge, read_words
+from bilateral.ops.cuda.edges import read_neighbours
 
 _LANES = 8
 """Threads that share the links of a coarse row, in `Graph.shares`."""
@@ -82,14 +82,14 @@ class Graph:
 
 @triton.jit
 def read_rows(to, n, first, last, i, mask, D: tl.constexpr):
-    """Of rows i: where their links begin, how many or of a grid which there are, and n."""
+    """Of rows i: where their links begin, or of a grid all neighbours, their number, and n."""
     if n is None:
         begin = tl.load(first + i, mask=mask, other=0)
         count = tl.load(last + i, mask=mask, other=0) - begin
         own = count
     else:
-        word, begin = read_words(first, to, i, mask, D)
-        count = word & ((1 << D) - 1)
+        begin = read_neighbours(first, to, i, mask, D)
+        count = D
         own = tl.load(n + i, mask=mask, other=0)
     return begin, count, own
 
@@ -101,18 +101,16 @@ def most_links(count, D: tl.constexpr):
 
 
 @triton.jit
-def read_link(to, weight, n, factors, begin, count, own, e):
-    """Where link number e of each row leads, or -1, its weight, and `begin` for the next."""
+def read_link(to, weight, n, factors, begin, count, own, e, step: tl.constexpr):
+    """Where link number e of each row leads, or -1, and its weight; of a grid, e is the step."""
     if n is None:
         on = count > e
         j = tl.load(to + begin + e, mask=on, other=-1)
         w = tl.load(weight + begin + e, mask=on, other=0)
     else:
-        there, j, begin = follow_edge(count, begin, e)
-        factor = tl.load(factors + tl.where(e < 4, 0, 1))
-        w = own * tl.load(n + j, mask=there, other=0) * factor
-        j = tl.where(there, j, -1)
-    return j, w, begin
+        j = begin[step]
+        w = own * tl.load(n + j, mask=j >= 0, other=0) * tl.load(factors + (step >= 4))
+    return j, w
 
 
 @triton.jit

@@ -92,7 +92,7 @@ def _find_nearest(
     sums = tl.zeros((BLOCK,), tl.float64)
     for at in range(0, most_links(count, D), STEP):
         for step in tl.static_range(STEP):
-            j, w, begin = read_link(to, weight, n, factors, begin, count, own, at + step)
+            j, w = read_link(to, weight, n, factors, begin, count, own, at + step, step)
             sums += w.to(tl.float64)
             best, rank, choice = better(i, j, start, w.to(tl.float32), j >= 0, best, rank, choice)
     tl.store(nearest + i, choice, mask=i < room)
@@ -157,7 +157,7 @@ def _find_picks(
     for at in range(0, most_links(count, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w, begin = read_link(to, weight, n, factors, begin, count, own, e)
+            j, w = read_link(to, weight, n, factors, begin, count, own, e, step)
             w = w.to(tl.float32)
             strong = (j >= 0) & (w >= mine)
             strong = strong & (w >= tl.load(least + j, mask=strong, other=0))

@@ -177,7 +177,7 @@ def residual(
     for at in range(0, most_links(count, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w, begin = read_link(to, weight, n, factors, begin, count, own_n, e)
+            j, w = read_link(to, weight, n, factors, begin, count, own_n, e, step)
             other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
             flow += w[:, None] * (own - other)
     flow = add_lanes(flow, LANES)

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.ops.cuda.edges import follow_edge, read_words
+from bilateral.ops.cuda.edges import read_neighbours
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 
@@ -142,11 +142,13 @@ def _count_poor(
     own = tl.load(weight + i, mask=mask, other=1)
     pixels = tl.load(mass + i, mask=mask, other=0)
     far = mask & (least * pixels > own)
-    word, at = read_words(words, to, i, far, D)
+    near = read_neighbours(words, to, i, far, D)
     for e in tl.static_range(D):
-        there, j, at = follow_edge(tl.where(far, word, 0), at, e)
-        other = tl.load(weight + j, mask=there, other=0)
-        rich = least * tl.load(mass + j, mask=there, other=0) <= other
+        there = near[e] >= 0
+        other = tl.load(weight + near[e], mask=there, other=0)
+        rich = least * tl.load(mass + near[e], mask=there, other=0) <= other
         far = far & ((there == 0) | (rich == 0))
-    tl.atomic_add(out, tl.sum((mask & (own <= 0)).to(tl.int32), 0))
-    tl.atomic_add(out + 1, tl.sum(tl.where(far, pixels, 0), 0))
+    bare = tl.sum((mask & (own <= 0)).to(tl.int32), 0)
+    poor = tl.sum(tl.where(far, pixels, 0), 0)
+    tl.atomic_add(out, bare, mask=bare > 0)
+    tl.atomic_add(out + 1, poor, mask=poor > 0)

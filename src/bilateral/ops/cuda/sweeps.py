@@ -82,7 +82,7 @@ def _sweep(
     pull = tl.zeros((BLOCK, KP), out.dtype.element_ty)
     for at in range(0, most_links(count, D), STEP):
         for step in tl.static_range(STEP):
-            j, w, begin = read_link(to, weight, n, factors, begin, count, own_n, at + step)
+            j, w = read_link(to, weight, n, factors, begin, count, own_n, at + step, step)
             other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
             pull += w[:, None] * other
     pull = pull * tl.load(factor)
