@@ -71,20 +71,21 @@ def start(s: Sizes) -> int:
 
 
 def preconditioner(s: Sizes) -> int:
-    """n, weights, masses and edges to two diagonals; the pyramid's ends and weights to factors."""
-    return 4 * s.vertices * (3 + 2) + _edges(s) + s.coarse * (2 * 4 + 8 + 4)
+    """n, weights, masses and edges to four diagonals; the pyramid's ends and weights to factors."""
+    return 4 * s.vertices * (3 + 4) + _edges(s) + s.coarse * (2 * 4 + 8 + 4)
 
 
 def residual(s: Sizes) -> int:
-    """x, n, weights, b and edges to r, and its coarse sums."""
-    return 4 * s.vertices * (4 + 1) + _edges(s) + _lifted(s)
+    """x, n, weights, b and edges to r, its coarse sums, and u."""
+    return 4 * s.vertices * (4 + 2) + _edges(s) + _lifted(s)
 
 
 def conjugate_gradients(s: Sizes) -> int:
-    """Each step in three passes, apart because of its sums over all vertices."""
-    product = 4 * s.vertices * (4 + 1) + _edges(s)  # z, y, n, diagonal and edges to A z
-    descent = 4 * s.vertices * (7 + 4)  # z, d, A z, A d, x, r and masses to d, A d, x and r
-    return s.steps * (product + descent + _lifted(s) + _preconditioned(s))
+    """Each step in three passes, apart because of its sums over all vertices; then x."""
+    product = 4 * s.vertices * (3 + 1) + _edges(s)  # y, n, diagonal and edges to A z
+    descent = 4 * s.vertices * (7 + 4)  # y, d, A z, A d, u, r and masses to d, A d, u and r
+    x = 4 * s.vertices * (2 + 1)  # from u and n
+    return s.steps * (product + descent + _lifted(s) + _preconditioned(s)) + x
 
 
 def slices(s: Sizes) -> int:
@@ -103,8 +104,8 @@ def _lifted(s: Sizes) -> int:
 
 
 def _preconditioned(s: Sizes) -> int:
-    """r, the diagonal's inverse, n, coarse sums and where they are to z and y."""
-    return 4 * (s.vertices * (4 + 2) + s.coarse + s.above)
+    """r, the diagonal's inverse, n, coarse sums and where they are to y."""
+    return 4 * (s.vertices * (4 + 1) + s.coarse + s.above)
 
 
 FLOORS: dict[str, Callable[[Sizes], int]] = {

@@ -130,6 +130,7 @@ class Solve:
     def step(self) -> None:
         for _ in range(STEPS):
             self._run.step()
+        self._run.finish()
 
     def slice(self) -> Tensor:
         return splatting.slice_(self._grid, self._x)

@@ -269,6 +269,7 @@ class Recording:
         """Some more steps, and a report."""
         for _ in range(steps):
             self._run.step()
+        self._run.finish()
         if self._elsewhere is not None:
             self.problem.fill(self._x, self._elsewhere, out=self.problem.y)
         self.report(self._run)
@@ -386,6 +387,7 @@ class _Inverse:
     def _go_on(self, steps: int) -> None:
         for _ in range(steps):
             self._run.step()
+        self._run.finish()
         self._recording.report(self._run)
 
     def _end(self) -> None:

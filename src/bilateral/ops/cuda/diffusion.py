@@ -71,13 +71,18 @@ class Matrix:
         self._factors = torch.mul(smoothness, weights, out=weight.new_empty(2))
         self.diagonal, self.inverse = torch.empty_like(weight), torch.empty_like(weight)
         """diag(A), and 1 / diag(A), or 0 where that is 0."""
+        self._scaled, self.pixels = torch.empty_like(weight), torch.empty_like(weight)
+        """diag(A) / n^2, and m / n^2: for vectors times n."""
         block = 256
         _degrees[(triton.cdiv(grid.room, block),)](
             n,
             weight,
+            grid.mass,
             *grid.edges,
             self.diagonal,
             self.inverse,
+            self._scaled,
+            self.pixels,
             grid.total,
             grid.room,
             self._factors,
@@ -106,19 +111,18 @@ class Matrix:
         )
         return q
 
-    def step(self, z: Tensor, y: Tensor, q: Tensor, parts: Tensor, done: Tensor) -> None:
+    def step(self, y: Tensor, q: Tensor, parts: Tensor, done: Tensor) -> None:
         """Q = A z for y = D_n z, of images that are not done, and the parts of z^T A z.
 
         Rounding is relative to diag(A) z, not to differences, which serves for steps. A neighbour
         costs one number of memory instead of two.
         """
-        images, channels = self.grid.shape[0], z.shape[1]
+        images, channels = self.grid.shape[0], y.shape[1]
         padded = triton.next_power_of_2(channels)
         _step[(self.grid.programs, images)](
-            z,
             y,
             self.n,
-            self.diagonal,
+            self._scaled,
             *self.grid.edges,
             self.grid.first_vertex,
             q,
@@ -190,10 +194,13 @@ def _balance(
 def _degrees(
     n,
     weight,
+    mass,
     words,
     to,
     diagonal,
     inverse,
+    scaled,
+    pixels,
     total,
     count,
     factors,
@@ -212,6 +219,10 @@ def _degrees(
     some = sums > 0
     tl.store(diagonal + i, sums, mask=i < count)
     tl.store(inverse + i, tl.where(some, 1 / tl.where(some, sums, 1), 0), mask=i < count)
+    squared = tl.where(mask, own * own, 1)
+    tl.store(scaled + i, sums / squared, mask=i < count)
+    m = tl.load(mass + i, mask=mask, other=0).to(own.dtype)
+    tl.store(pixels + i, m / squared, mask=i < count)
 
 
 @triton.jit
@@ -262,10 +273,9 @@ def _multiply(
 
 @kernel
 def _step(
-    z,
     y,
     n,
-    diagonal,
+    scaled,
     words,
     to,
     first_vertex,
@@ -291,8 +301,8 @@ def _step(
         both = mask[:, None] & (k[None, :] < channels)
         where = i.to(tl.int64)[:, None] * channels + k[None, :]
         beside = read_neighbours(words, to, i, mask, D)
-        near = tl.zeros((BLOCK, KP), z.dtype.element_ty)
-        far = tl.zeros((BLOCK, KP), z.dtype.element_ty)
+        near = tl.zeros((BLOCK, KP), y.dtype.element_ty)
+        far = tl.zeros((BLOCK, KP), y.dtype.element_ty)
         for e in tl.static_range(D):
             j = beside[e].to(tl.int64)
             on = (j >= 0)[:, None] & (k[None, :] < channels)
@@ -301,10 +311,11 @@ def _step(
                 near += other
             else:
                 far += other
-        own = tl.load(z + where, mask=both, other=0)
-        pull = tl.load(n + i, mask=mask, other=0)[:, None] * (space * near + range_ * far)
-        product = tl.load(diagonal + i, mask=mask, other=0)[:, None] * own - pull
-        tl.store(q + where, product, mask=both)
+        own = tl.load(y + where, mask=both, other=0)
+        product = tl.load(scaled + i, mask=mask, other=0)[:, None] * own
+        product -= space * near + range_ * far
+        own_n = tl.load(n + i, mask=mask, other=0)[:, None]
+        tl.store(q + where, own_n * product, mask=both)
         bend += (own * product).to(tl.float64)
     tl.store(parts + ((images + image) * programs + program) * KP + k, tl.sum(bend, 0))
 

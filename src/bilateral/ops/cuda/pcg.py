@@ -4,14 +4,15 @@ Everything of a step happens on the device, its scalars included, and the steps 
 where its channels have converged. So the host may launch steps ahead. With the paper's
 preconditioners a step is four kernels:
 
-- z = M^-1 r, y = D_n z, and the parts of r^T z;
+- y = D_n z for z = M^-1 r, and the parts of r^T z;
 - q = A z, and the parts of z^T A z;
-- d = z + beta d, s = q + beta s, x += alpha d, r -= alpha s, and prefix sums of r;
+- d = y + beta d, s = q + beta s, u += alpha d, r -= alpha s, and prefix sums of r;
 - r's sums over coarse vertices, and how far the solution is.
 
-That is the variant of Chronopoulos and Gear (1989), in which s = A d is never computed as such: a
-product reads one number per neighbour, not z, d and n. With multigrid a V-cycle comes before the
-first kernel, and the last one only judges.
+That is the variant of Chronopoulos and Gear (1989), in which s is never computed as A times the
+direction: a product reads one number per neighbour, not z, n and the direction. Directions and
+u = D_n x are times n, as y is, so that z need not be kept; x = u / n where it is asked for.
+With multigrid a V-cycle comes before the first kernel, and the last one only judges.
 
 All programs add up the parts of sums they need: that takes less than another kernel.
 """
@@ -35,6 +36,9 @@ from bilateral.ops.cuda.sums import Prefix, above, part_of_image, range_sums
 _BETWEEN_LOOKS = 8
 """Steps between looks at the error, for each of which the host waits for the device."""
 _WINDOW = 256  # as in core/estimate.hpp
+_SIZE = {torch.float32: {"num_warps": 8, "maxnreg": 64}, torch.float64: {"num_warps": 8}}
+"""Of kernels that go over all vertices: some 4 of their programs share a multiprocessor, which has
+that many registers for 4."""
 
 
 class Outcome(NamedTuple):
@@ -68,7 +72,7 @@ class Iteration:
         padded = triton.next_power_of_2(channels)
         grid, device = matrix.grid, x.device
         wide: dict[str, Any] = {"dtype": torch.float64, "device": device}
-        # r^T z, z^T A z and the sums of d^2 and of x^2 over pixels, by program.
+        # r^T z, z^T A z and the sums of (d / n)^2 and of x^2 over pixels, by program.
         self._parts = torch.empty(4, images, grid.programs, padded, **wide)
         self._scale = None if scale is None else scale.contiguous()
         if scale is not None and padded > channels:
@@ -92,7 +96,7 @@ class Iteration:
             self._finished.view(images, padded)[:, channels:] = 1
         self._fixed = tolerance < 0
         self._window = triton.next_power_of_2(2 * max(2, min(most_steps // 3 + 1, _WINDOW)))
-        self._r, self._q, self._s, self._z, self._y, self._d = (
+        self._r, self._q, self._s, self._y, self._d, self._u = (
             torch.empty_like(x) for _ in range(6)
         )
         self._prefix = Prefix(grid, x, channels)
@@ -105,24 +109,40 @@ class Iteration:
         self._lift(first=True)
 
     def step(self) -> None:
-        """Z = M^-1 r; d = z + beta d; x += alpha d; r -= alpha A d."""
+        """Z = M^-1 r; d = n z + beta d; u += alpha d; r -= alpha A (d / n)."""
         self._precondition()
-        self._A.step(self._z, self._y, self._q, self._parts, self.done)
+        self._A.step(self._y, self._q, self._parts, self.done)
         self._descend(self._q)
         self._lift()
+
+    def finish(self) -> None:
+        """Write x. More steps may follow."""
+        grid, size = self._A.grid, self._prefix
+        _arrive[(triton.cdiv(grid.room, size.block),)](
+            self._x,
+            self._u,
+            self._A.n,
+            grid.total,
+            grid.room,
+            self._x.shape[1],
+            KP=size.padded,
+            BLOCK=size.block,
+        )
 
     def _descend(self, q: Tensor, b: Tensor | None = None) -> None:
         grid = self._A.grid
         prefix = self._prefix
         _descend[(grid.programs, grid.shape[0])](
             self._x,
+            self._u,
+            self._A.n,
             self._r,
             b,
-            self._z,
+            self._y,
             self._d,
             q,
             self._s,
-            grid.mass,
+            self._A.pixels,
             self._active,
             self._parts,
             self._norm,
@@ -137,7 +157,7 @@ class Iteration:
             KP=prefix.padded,
             PP=triton.next_power_of_2(grid.programs),
             BLOCK=prefix.block,
-            num_warps=8,
+            **_SIZE[self._x.dtype],
         )
 
     def _lift(self, *, first: bool = False) -> None:
@@ -177,7 +197,7 @@ class Iteration:
 
     def _precondition(self) -> None:
         if self._cycles is not None:
-            self._cycles.cycle(self._r, settled=True, out=self._z)
+            self._cycles.cycle(self._r, settled=True, out=self._y)
         grid, prefix = self._A.grid, self._prefix
         pyramid = grid.pyramid
         _precondition[(grid.programs, grid.shape[0])](
@@ -188,7 +208,6 @@ class Iteration:
             pyramid.ancestors,
             self._active,
             self._A.n,
-            self._z,
             self._y,
             self._parts,
             self.done,
@@ -198,7 +217,7 @@ class Iteration:
             LEVELS=pyramid.ancestors.shape[0],
             KP=prefix.padded,
             BLOCK=prefix.block,
-            num_warps=8,
+            **_SIZE[self._x.dtype],
         )
 
 
@@ -224,6 +243,7 @@ def solve(
         run.step()
         if step % _BETWEEN_LOOKS == 0 and tolerance >= 0 and bool((run.done != 0).all()):
             break
+    run.finish()
     errors = until_zero(run.errors[:step].amax(1).tolist())
     return Outcome(errors, bool((run.done == 1).all()))
 
@@ -238,13 +258,15 @@ def until_zero(errors: list[float]) -> list[float]:
 @kernel
 def _descend(
     x,
+    u,
+    n,
     r,
     b,
-    z,
+    y,
     d,
     q,
     s,
-    mass,
+    pixels,
     active,
     parts,
     norm,
@@ -260,41 +282,44 @@ def _descend(
     PP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """A step of x and r, or with b, r = b - q; and prefix sums of r within this program's part."""
+    """A step of u and r, or with b, r = b - q; and prefix sums of r within this program's part."""
     program, image = tl.program_id(0), tl.program_id(1)
     programs, images = tl.num_programs(0), tl.num_programs(1)
     k = tl.arange(0, KP)
     begin, end = part_of_image(first_vertex, image, program, programs)
     end = tl.where(tl.load(done + image) != 0, begin, end)
+    vectors = q, y, d, s, u, r
     if b is None:
+        # What memory has to bring comes first, and the next block's before this one is done with.
+        ahead = _read(vectors, pixels, begin, end, channels, k, BLOCK)
         scalars = parts, norm, alpha, finished
         lengths = step_lengths(*scalars, image, images, programs, k, KP, PP)
-        a = lengths[2].to(x.dtype.element_ty)[None, :]
-        beta = lengths[1].to(x.dtype.element_ty)[None, :]
+        a = lengths[2].to(u.dtype.element_ty)[None, :]
+        beta = lengths[1].to(u.dtype.element_ty)[None, :]
     before, moved = tl.zeros((KP,), tl.float64), tl.zeros((BLOCK, KP), tl.float64)
     size = tl.zeros((BLOCK, KP), tl.float64)
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         both = (i < end)[:, None] & (k[None, :] < channels)
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
-        product = tl.load(q + to, mask=both, other=0)
         if b is None:
+            product, way, last_way, last_product, there, left, m = ahead
+            ahead = _read(vectors, pixels, at + BLOCK, end, channels, k, BLOCK)
             # There is no d before the first step, nor after one that went nowhere.
-            kept = both & (beta > 0)
-            way = tl.load(z + to, mask=both, other=0)
-            way += beta * tl.load(d + to, mask=kept, other=0)
-            product += beta * tl.load(s + to, mask=kept, other=0)
+            way += beta * tl.where(beta > 0, last_way, 0.0)
+            product += beta * tl.where(beta > 0, last_product, 0.0)
             tl.store(d + to, way, mask=both)
             tl.store(s + to, product, mask=both)
-            there = tl.load(x + to, mask=both, other=0) + a * way
-            tl.store(x + to, there, mask=both)
-            left = tl.load(r + to, mask=both, other=0) - a * product
-            pixels = tl.load(mass + i, mask=i < end, other=0).to(way.dtype)[:, None]
-            moved += (pixels * way * way).to(tl.float64)
+            there += a * way
+            tl.store(u + to, there, mask=both)
+            left -= a * product
+            moved += (m * way * way).to(tl.float64)
             if SIZE:
-                size += (pixels * there * there).to(tl.float64)
+                size += (m * there * there).to(tl.float64)
         else:
-            left = tl.load(b + to, mask=both, other=0) - product
+            start = tl.load(n + i, mask=i < end, other=0)[:, None]
+            tl.store(u + to, start * tl.load(x + to, mask=both, other=0), mask=both)
+            left = tl.load(b + to, mask=both, other=0) - tl.load(q + to, mask=both, other=0)
             if active is not None:
                 on = tl.load(active + i, mask=i < end, other=0) != 0
                 left = tl.where(on[:, None], left, 0.0)
@@ -311,6 +336,19 @@ def _descend(
     if sums is not None:
         going = (k * 0 + tl.load(done + image)) == 0
         tl.store(part_sums + own * KP + k, before, mask=going)
+
+
+@triton.jit
+def _read(vectors, pixels, at, end, channels, k, BLOCK: tl.constexpr):
+    """A block of some vectors, and its pixels over n^2."""
+    i = at + tl.arange(0, BLOCK)
+    both = (i < end)[:, None] & (k[None, :] < channels)
+    to = i.to(tl.int64)[:, None] * channels + k[None, :]
+    found = ()
+    for v in tl.static_range(len(vectors)):
+        found += (tl.load(vectors[v] + to, mask=both, other=0),)  # type: ignore[assignment]
+    found += (tl.load(pixels + i, mask=i < end, other=0)[:, None],)  # type: ignore[assignment]
+    return found
 
 
 @kernel
@@ -401,7 +439,6 @@ def _precondition(
     ancestors,
     active,
     n,
-    z,
     y,
     parts,
     done,
@@ -412,9 +449,9 @@ def _precondition(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Z = r / diag A + what the pyramid adds, y = D_n z, and this program's part of r^T z.
+    """Y = D_n z for z = r / diag A + what the pyramid adds, and this program's part of r^T z.
 
-    Without `inverse`, z is there already.
+    Without `inverse`, z is there already, in y.
     """
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
@@ -429,7 +466,7 @@ def _precondition(
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
         left = tl.load(r + to, mask=both, other=0)
         if inverse is None:
-            made = tl.load(z + to, mask=both, other=0)
+            made = tl.load(y + to, mask=both, other=0)
         else:
             made = tl.load(inverse + i, mask=mask, other=0)[:, None] * left
             if coarse is not None:
@@ -437,7 +474,17 @@ def _precondition(
             if active is not None:
                 on = tl.load(active + i, mask=mask, other=0) != 0
                 made = tl.where(on[:, None], made, 0.0)
-            tl.store(z + to, made, mask=both)
         tl.store(y + to, tl.load(n + i, mask=mask, other=0)[:, None] * made, mask=both)
         total += tl.sum((left * made).to(tl.float64), 0)  # by thread it took half as long again
     tl.store(parts + (image * programs + program) * KP + k, total)
+
+
+@kernel
+def _arrive(x, u, n, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
+    """X = u / n."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask, k = i < tl.minimum(tl.load(total), room), tl.arange(0, KP)
+    both = mask[:, None] & (k[None, :] < channels)
+    to = i.to(tl.int64)[:, None] * channels + k[None, :]
+    own = tl.load(u + to, mask=both, other=0) / tl.load(n + i, mask=mask, other=1)[:, None]
+    tl.store(x + to, own, mask=both)

@@ -227,10 +227,13 @@ def above(values, parent, ancestors, i, mask, lower, channels, LEVELS: tl.conste
     """What the coarse vertices above each vertex have, added up."""
     both = mask[:, None] & (k < channels)[None, :]
     up = tl.load(parent + i, mask=mask, other=0)
-    total = tl.load(values + up.to(tl.int64)[:, None] * channels + k[None, :], mask=both, other=0)
+    higher = (up,)
     for level in tl.static_range(LEVELS):
-        higher = tl.load(ancestors + level * lower.to(tl.int64) + up, mask=mask, other=0)
-        at = higher.to(tl.int64)[:, None] * channels + k[None, :]
+        own = tl.load(ancestors + level * lower.to(tl.int64) + up, mask=mask, other=0)
+        higher += (own,)  # type: ignore[assignment]
+    total = tl.zeros((i.shape[0], k.shape[0]), values.dtype.element_ty)
+    for level in tl.static_range(LEVELS + 1):
+        at = higher[level].to(tl.int64)[:, None] * channels + k[None, :]
         total += tl.load(values + at, mask=both, other=0)
     return total
 
