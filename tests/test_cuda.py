@@ -23,7 +23,7 @@ from bilateral.ops.cuda import components, diffusion, hierarchy, pcg, splatting,
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_poor, survey
-from bilateral.torch import device, device_operators, kept, operators, replay
+from bilateral.torch import device, device_operators, kept, operators, replay, shapes
 from edges import packed, table
 
 DEVICE = "cuda" if COMPILED else "cpu"
@@ -534,6 +534,46 @@ class TestOnAGpu:
         for _ in range(3):  # all by the same recorder
             for weights, expected in zip((c, few, holes), plain, strict=True):
                 assert torch.equal(bilateral.torch.solve(reference, target, weights), expected)
+
+    def test_calls_like_one_before_take_a_shorter_way(self, monkeypatch):
+        import bilateral.torch
+        from bilateral.torch import shortcut
+
+        torch.manual_seed(6)
+        reference = (torch.rand(2, 3, 50, 60, device="cuda") * 255).to(torch.uint8) // 32 * 32
+        target, c = torch.rand(2, 2, 1, 50, 60, device="cuda")
+        calls = [
+            {"target": target, "confidence": c},
+            {"target": target},
+            {"target": target[:, 0], "reference": reference[:1]},
+            {"target": target, "confidence": c[:, 0]},
+            {"target": target, "confidence": c, "smoothness": 9.0},
+            {"target": target, "confidence": c, "smoothness": torch.tensor(4.0)},
+            {"target": target.expand(-1, 3, -1, -1), "confidence": c},
+            {"target": target.double(), "confidence": c.double()},
+            {"target": (9 * target).int()},
+            {"target": target, "reference": reference / 255.0, "confidence": c},
+        ]
+        calls = [{"reference": reference, **call} for call in calls]
+        shortcut._ways.clear()
+        taken = []
+        for call in calls:
+            with monkeypatch.context() as patch:  # never the way of a call before
+                patch.setattr(shortcut.Call, "of", lambda *_: None)
+                expected = bilateral.torch.solve(**call)
+            for _ in range(3):
+                found = bilateral.torch.solve(**call)
+                assert found.dtype == expected.dtype
+                assert torch.equal(found, expected)
+            with monkeypatch.context() as patch:
+                patch.setattr(shapes, "batch", None)  # which the usual way would call
+                try:
+                    assert torch.equal(bilateral.torch.solve(**call), expected)
+                except TypeError:
+                    taken.append(False)
+                else:
+                    taken.append(True)
+        assert taken == [True, True, False, True, True, False, False, True, False, True]
 
     def test_recorded_gradients_are_the_plain_ones(self):
         import bilateral.torch

@@ -78,10 +78,15 @@ def infer(
 ) -> Tensor | None:
     """The solution alone, for tensors nobody has looked at; None if it must be had otherwise."""
     tensors = reference, target, confidence, smoothness
-    other = torch.compiler.is_compiling() or forward_ad._current_level >= 0
-    if not target.is_cuda or other or _needed(*tensors[1:]) or not _alone(tensors):
+    if not target.is_cuda or watched(*tensors):
         return None
     return operators.infer(*tensors, *config.arguments)
+
+
+def watched(*tensors: Tensor | None) -> bool:
+    """Whether anybody, a derivative above all, wants to know what happens to them."""
+    busy = torch.compiler.is_compiling() or forward_ad._current_level >= 0
+    return busy or _needed(*tensors[1:]) or not _alone(tensors)
 
 
 def _needed(*values: Tensor | None) -> bool:

@@ -64,7 +64,7 @@ def solve(
     found: Problem | replay.Ticket | None = None if known is None else known[0]
     inputs = _inputs(reference, target, confidence, smoothness, count)
     if target.is_cuda and not isinstance(found, Problem):
-        recorded = replay.solve(*inputs, options)
+        recorded = replay.solve(*inputs, options, like=found)
         if recorded is not None:
             warn(recorded.outcome, options)
             return _maps(recorded.x, target.shape, count), kept.keep([recorded.ticket] * count)
@@ -91,6 +91,33 @@ def infer(
         return None
     warn(found.outcome, options)
     return _maps(found.x, target.shape, count)
+
+
+@_spared
+def infer_again(
+    warn: Warn,
+    key: Any,
+    reference: Tensor,
+    values: Tensor,
+    weights: Tensor | None,
+    smoothness: float,
+    config: tuple[Any, ...],
+) -> Tensor | None:
+    """`infer` for pixels, by the recordings of a key; None if there is none that serves."""
+    found = replay.replay(key, reference, values, weights, smoothness)
+    if found is None:
+        return None
+    warn(found.outcome, Options(*config))
+    return found.x
+
+
+def recording_key(
+    reference: Tensor, target: Tensor, confidence: Tensor | None, *config: Any
+) -> Any:
+    """What the recordings of a solve are found by."""
+    count = shapes.matrices(reference, target, confidence)
+    inputs = _inputs(reference, target, confidence, torch.ones(()), count)
+    return replay.key(*inputs[:3], Options(*config))
 
 
 @_spared

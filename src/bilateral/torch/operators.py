@@ -59,6 +59,18 @@ def infer(*args: Any) -> Tensor | None:
     return found
 
 
+def infer_again(*args: Any) -> Tensor | None:
+    """`infer`, for arguments as recordings take them."""
+    with there(*args):
+        found: Tensor | None = load_device().infer_again(_warn_of, *args)
+    return found
+
+
+def recording_key(*args: Any) -> Any:
+    """What the recordings of such a call are found by."""
+    return load_device().recording_key(*args)
+
+
 def there(*args: Any) -> Any:
     """Make the tensors' CUDA device the current one, on which Triton launches."""
     devices = (v.device for v in args if isinstance(v, Tensor) and v.is_cuda)

@@ -63,25 +63,47 @@ def solve(
     smoothness: float,
     options: Options,
     *,
+    like: "Ticket | None" = None,
     remember: bool = True,
 ) -> Solved | None:
     """As `device.solve`, for (B, C, H, W) references; None if it must be done otherwise.
 
-    The second solve of a kind that is to be remembered makes a recording.
+    The second solve of a kind that is to be remembered makes a recording. One that is `like`
+    another has the same reference.
     """
     if options.max_iterations == 0:
         return None
-    shapes = tuple(reference.shape), tuple(values.shape), weights is not None
-    key = *shapes, reference.dtype, values.dtype, values.device, tuple(map(_plain, options))
+    kind = key(reference, values, weights, options)
     with _lock:
-        if key not in _seen:
-            if remember:
-                _seen[key] = Recorder(options)
-                while len(_seen) > _KEPT:
-                    _seen.popitem(last=False)
+        if kind not in _seen and remember:
+            _seen[kind] = Recorder(options)
+            while len(_seen) > _KEPT:
+                _seen.popitem(last=False)
             return None
-        _seen.move_to_end(key)
-        return _seen[key].solve(reference, values, weights, smoothness)
+    return replay(kind, reference, values, weights, smoothness, like)
+
+
+def key(reference: Tensor, values: Tensor, weights: Tensor | None, options: Options) -> Any:
+    """What recordings have in common with a solve that they serve for."""
+    shapes = tuple(reference.shape), tuple(values.shape), weights is not None
+    return *shapes, reference.dtype, values.dtype, values.device, tuple(map(_plain, options))
+
+
+def replay(
+    kind: Any,
+    reference: Tensor,
+    values: Tensor,
+    weights: Tensor | None,
+    smoothness: float,
+    like: "Ticket | None" = None,
+) -> Solved | None:
+    """A solve by the recordings of a key; None if there are none that serve."""
+    with _lock:
+        recorder = _seen.get(kind)
+        if recorder is None:
+            return None
+        _seen.move_to_end(kind)
+        return recorder.solve(reference, values, weights, smoothness, like)
 
 
 def forget() -> None:
@@ -116,7 +138,12 @@ class Recorder:
         self._no_memory = self._declined = False
 
     def solve(
-        self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
+        self,
+        reference: Tensor,
+        values: Tensor,
+        weights: Tensor | None,
+        smoothness: float,
+        like: "Ticket | None" = None,
     ) -> Solved | None:
         """By the preconditioner that served last, or by the other."""
         if self._declined:  # a moment ago, and this is the same call
@@ -132,7 +159,8 @@ class Recorder:
                 self.recordings.pop(self._kind, None)
                 del recording  # its memory is free, then
                 recording = self._record(*inputs, least)
-            found = None if recording is None else recording.solve(*inputs, smoothness)
+            same = recording is not None and like is not None and like.is_last_of(recording)
+            found = None if recording is None else recording.solve(*inputs, smoothness, same)
             if recording is None or found is None:
                 self._declined = recording is not None and not recording.may_serve
                 return None
@@ -294,16 +322,22 @@ class Recording:
             self._free.record(stream)
 
     def solve(
-        self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
+        self,
+        reference: Tensor,
+        values: Tensor,
+        weights: Tensor | None,
+        smoothness: float,
+        same_reference: bool = False,
     ) -> tuple[Tensor, pcg.Outcome] | str | None:
-        """Replay it for other inputs.
+        """Replay it for other inputs, or but for the reference.
 
         None if it does not serve for them, the preconditioner's name if another would.
         """
         self.solves += 1
         with self.in_use():
-            self._reference.copy_(reference)
-            self._first.replay()
+            if not same_reference:
+                self._reference.copy_(reference)
+                self._first.replay()
             self._values.copy_(values)
             if self._weights is not None and weights is not None:
                 self._weights.copy_(weights)
@@ -471,6 +505,10 @@ class Ticket:
         self._solve = recording.solves
         self.may_have_gaps = recording.problem.may_have_gaps
 
+    def is_last_of(self, recording: Recording) -> bool:
+        """Whether this is its last solve, whose grid it still has."""
+        return self._recording is recording and self._solve == recording.solves
+
     @contextmanager
     def recording(
         self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
@@ -478,7 +516,7 @@ class Ticket:
         """The recording after this solve, which may have to be replayed; None if that fails."""
         made = self._recording
         with _lock:
-            if made is not None and made.solves != self._solve:
+            if made is not None and not self.is_last_of(made):
                 again = made.solve(reference, values, weights, smoothness)
                 made = made if isinstance(again, tuple) else None
             if made is None:

@@ -94,7 +94,7 @@ preconditioner, reference_max
     y, grid = derivatives.solve(images, values, weights, factor, None, options)
     for _ in range(iterations - 1):
         weights = torch.where(known, weight(loss, y - values), 0)
-        y, _ = derivatives.solve(images, values, weights, factor, grid, options)
+        y, grid = derivatives.solve(images, values, weights, factor, grid, options)
     return shapes.like_target(y, target)
 
 

@@ -42,7 +42,8 @@ def _hook(before, words, to, label, count, D: tl.constexpr, BLOCK: tl.constexpr)
     least = own
     near = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        other = tl.load(before + near[e], mask=near[e] >= 0, other=2147483647)
+        there, j = near[e]
+        other = tl.load(before + j, mask=there, other=2147483647)
         least = tl.minimum(least, other)
     # The own root goes to the lower one, too: with integers, in whatever order.
     tl.atomic_min(label + own, least, mask=mask & (least < own))

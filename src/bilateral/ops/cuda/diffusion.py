@@ -179,8 +179,8 @@ def _balance(
     blurred = own * centre
     near = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        there = near[e] >= 0
-        other = tl.where(there, one, 0) if FIRST else tl.load(n + near[e], mask=there, other=0)
+        there, j = near[e]
+        other = tl.where(there, one, 0) if FIRST else tl.load(n + j, mask=there, other=0)
         blurred += (space if e < 4 else range_) * other
     pixels = tl.load(m + i, mask=mask, other=1).to(own.dtype)
     step = gain * tl.log(pixels / (own * blurred))
@@ -214,7 +214,8 @@ def _degrees(
     sums = tl.load(weight + i, mask=mask, other=0)
     near = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        other = tl.load(n + near[e], mask=near[e] >= 0, other=0)
+        there, j = near[e]
+        other = tl.load(n + j, mask=there, other=0)
         sums += ((space if e < 4 else range_) * own * other).to(sums.dtype)
     some = sums > 0
     tl.store(diagonal + i, sums, mask=i < count)
@@ -261,8 +262,7 @@ def _multiply(
     sums = tl.load(weight + i, mask=mask, other=0)[:, None] * own
     near = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        j = near[e]
-        there = j >= 0
+        there, j = near[e]
         far_n = tl.load(n + j, mask=there, other=0)
         factor = (space if e < 4 else range_) * own_n * far_n
         on = there[:, None] & (k[None, :] < channels)
@@ -304,9 +304,9 @@ def _step(
         near = tl.zeros((BLOCK, KP), y.dtype.element_ty)
         far = tl.zeros((BLOCK, KP), y.dtype.element_ty)
         for e in tl.static_range(D):
-            j = beside[e].to(tl.int64)
-            on = (j >= 0)[:, None] & (k[None, :] < channels)
-            other = tl.load(y + j[:, None] * channels + k[None, :], mask=on, other=0)
+            there, j = beside[e]
+            on = there[:, None] & (k[None, :] < channels)
+            other = tl.load(y + j.to(tl.int64)[:, None] * channels + k[None, :], mask=on, other=0)
             if e < 4:
                 near += other
             else:

@@ -53,18 +53,17 @@ def place_in_table(i, e, D: tl.constexpr):
 
 @triton.jit
 def read_neighbours(words, to, i, mask, D: tl.constexpr):
-    """Of vertices i, in each direction: -1 where there is none.
+    """Of vertices i, in each direction: whether there is one, and which.
 
     All are loaded before anything is done with one, so that loads overlap.
     """
     word = tl.load(words + i, mask=mask, other=0)
-    begin = to + (i // _BLOCK).to(tl.int64) * (_BLOCK * D)
+    at = to + (i // _BLOCK).to(tl.int64) * (_BLOCK * D) + (word >> D)
     found = ()
-    at = word >> D
     for e in tl.static_range(D):
-        there = (word >> e) & 1
-        found += (tl.load(begin + at, mask=there != 0, other=-1),)  # type: ignore[assignment]
-        at += there
+        there = (word & (1 << e)) != 0
+        found += ((there, tl.load(at, mask=there)),)  # type: ignore[assignment]
+        at = tl.where(there, at + 1, at)
     return found
 
 

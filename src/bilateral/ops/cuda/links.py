@@ -108,8 +108,9 @@ def read_link(to, weight, n, factors, begin, count, own, e, step: tl.constexpr):
         j = tl.load(to + begin + e, mask=on, other=-1)
         w = tl.load(weight + begin + e, mask=on, other=0)
     else:
-        j = begin[step]
-        w = own * tl.load(n + j, mask=j >= 0, other=0) * tl.load(factors + (step >= 4))
+        there, j = begin[step]
+        w = own * tl.load(n + j, mask=there, other=0) * tl.load(factors + (step >= 4))
+        j = tl.where(there, j, -1)
     return j, w
 
 

@@ -50,7 +50,8 @@ def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> T
     times pixels is more than `easy` times the weight.
     """
     out = torch.zeros(2, dtype=torch.int32, device=weight.device)
-    _count_poor[(triton.cdiv(grid.room, 256),)](
+    block = 512
+    _count_poor[(triton.cdiv(grid.room, block),)](
         grid.mass,
         weight,
         *grid.edges,
@@ -60,7 +61,8 @@ def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> T
         grid.room,
         EASY=easy,
         D=grid.edges.directions,
-        BLOCK=256,
+        BLOCK=block,
+        num_warps=8,
     )
     return out
 
@@ -142,12 +144,13 @@ def _count_poor(
     own = tl.load(weight + i, mask=mask, other=1)
     pixels = tl.load(mass + i, mask=mask, other=0)
     far = mask & (least * pixels > own)
-    near = read_neighbours(words, to, i, far, D)
-    for e in tl.static_range(D):
-        there = near[e] >= 0
-        other = tl.load(weight + near[e], mask=there, other=0)
-        rich = least * tl.load(mass + near[e], mask=there, other=0) <= other
-        far = far & ((there == 0) | (rich == 0))
+    if tl.max(far.to(tl.int32), 0) > 0:
+        near = read_neighbours(words, to, i, far, D)
+        for e in tl.static_range(D):
+            there, j = near[e]
+            other = tl.load(weight + j, mask=there, other=0)
+            rich = least * tl.load(mass + j, mask=there, other=0) <= other
+            far = far & ((there == 0) | (rich == 0))
     bare = tl.sum((mask & (own <= 0)).to(tl.int32), 0)
     poor = tl.sum(tl.where(far, pixels, 0), 0)
     tl.atomic_add(out, bare, mask=bare > 0)
