@@ -5,6 +5,7 @@ Without a GPU they run in Triton's interpreter, one number at a time: so the pic
 """
 
 import os
+from itertools import product
 
 import numpy as np
 import pytest
@@ -476,7 +477,9 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
             (made._reference, made._values, made._weights), inputs(20), strict=True
         ):
             there.copy_(given)
-        made._build()
+        made._build_grid()
+        made._complete_space()
+        made._take_values()
         made._begin(1)
         *facts, _ = made._report.tolist()[: replay.FACTS]
     assert made._judge(facts, 1.0) is None
@@ -523,17 +526,21 @@ class TestOnAGpu:
         import bilateral.torch
 
         torch.manual_seed(1)
-        reference = (torch.rand(1, 3, 140, 190, device="cuda") * 255).to(torch.uint8) // 16 * 16
+        noise = torch.rand(2, 1, 3, 140, 190, device="cuda") * 255
+        references = noise.to(torch.uint8) // 16 * 16
         target, c = torch.rand(2, 1, 1, 140, 190, device="cuda")
         few, holes = (c > 0.97).float(), torch.ones_like(c)
         holes[..., 30:90, 40:120] = 0
+        calls = list(product(references, [target], (c, few, holes)))
         plain = []
-        for weights in (c, few, holes):
+        for call in calls:
             replay._seen.clear()
-            plain.append(bilateral.torch.solve(reference, target, weights))
+            plain.append(bilateral.torch.solve(*call))
         for _ in range(3):  # all by the same recorder
-            for weights, expected in zip((c, few, holes), plain, strict=True):
-                assert torch.equal(bilateral.torch.solve(reference, target, weights), expected)
+            for call, expected in zip(calls, plain, strict=True):
+                assert torch.equal(bilateral.torch.solve(*call), expected)
+        (recorder,) = replay._seen.values()
+        assert set(recorder.recordings) == {"pyramid", "multigrid"}
 
     def test_calls_like_one_before_take_a_shorter_way(self, monkeypatch):
         import bilateral.torch

@@ -58,6 +58,10 @@ class Space:
         self._n: dict[torch.dtype, Tensor] = {}
         self._hierarchies: dict[torch.dtype, Hierarchy] = {}
 
+    def renewed(self) -> "Space":
+        """The same grid, with nothing made from it yet."""
+        return Space(self.grid, self.blur, self._recorded)
+
     def balanced(self, dtype: torch.dtype) -> Tensor:
         """The n of a dtype."""
         if dtype not in self._n:

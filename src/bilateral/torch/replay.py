@@ -244,31 +244,42 @@ class Recording:
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self.solves = 0
         """How many were replayed."""
-        # On its own, so that the device has work as soon as it has the reference.
-        self._first = _Graph(self._build)
-        self._first.replay()
-        self.pool = self._first.pool
-        """The memory of all graphs, which follow one another."""
+        # Apart, so that the device has work as soon as it has the reference, and to let what
+        # depends on the values alone go on beside what does not, in memory of its own.
+        self._grid_graph = _Graph(self._build_grid)
+        self._grid_graph.replay()
+        self.pool = self._grid_graph.pool
+        """The memory of all graphs but one, which follow one another."""
+        self._space_graph = _Graph(self._complete_space, self.pool)
+        self._space_graph.replay()
+        self._beside: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._values_graph = _Graph(self._take_values)
+        self._values_graph.replay()
         self._steps = _Steps(kind, options.max_iterations, self._begin, self._go_on, self.pool)
         self._inverse: _Inverse | None = None
 
-    def _build(self) -> None:
-        """What depends on the reference alone."""
+    def _build_grid(self) -> None:
         rooms = self.rooms
         self._space = device.space(self._reference, self._options, rooms.grid, rooms.hierarchy)
+        self._grid = self._space.grid
+
+    def _complete_space(self) -> None:
+        """All that a space would otherwise make, and keep, when it is asked for."""
+        self._space = self._space.renewed()
         dtype = self._values.dtype
         self._space.balanced(dtype)
-        if self._kind == "multigrid":
-            self._space.hierarchy(dtype)
+        if self._kind == "multigrid" and (hierarchy := self._space.hierarchy(dtype)).depth > 0:
+            hierarchy.tail  # noqa: B018
+
+    def _take_values(self) -> None:
+        grid = self._grid
+        self._seen = survey(self._values, self._weights, grid.shape[0])
+        self._weight, self._b = splatting.splat_weighted(grid, self._values, self._weights)
+        self._poor = device.count_poor(grid, self._weight, self._smoothness)
 
     def _begin(self, steps: int) -> None:
         """The rest, up to the first steps."""
-        options, values = self._options, self._values
-        where = self._space
-        self._grid = grid = where.grid
-        self._seen = survey(values, self._weights, grid.shape[0])
-        weight, self._b = splatting.splat_weighted(grid, values, self._weights)
-        self._poor = device.count_poor(grid, weight, self._smoothness)
+        options, where, weight = self._options, self._space, self._weight
         gaps = self._kind == "multigrid"
         self.problem = problem = device.Problem(
             where, weight, self._smoothness, self._kind, gaps, options.max_iterations
@@ -312,12 +323,12 @@ class Recording:
         return found
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Its memory is nobody else's meanwhile, on whatever stream."""
+    def in_use(self) -> Iterator[torch.cuda.Stream]:
+        """Its memory is nobody else's meanwhile, on whatever stream: the current one."""
         stream = torch.cuda.current_stream()
         stream.wait_event(self._free)
         try:
-            yield
+            yield stream
         finally:
             self._free.record(stream)
 
@@ -334,16 +345,24 @@ class Recording:
         None if it does not serve for them, the preconditioner's name if another would.
         """
         self.solves += 1
-        with self.in_use():
-            if not same_reference:
-                self._reference.copy_(reference)
-                self._first.replay()
-            self._values.copy_(values)
-            if self._weights is not None and weights is not None:
-                self._weights.copy_(weights)
+        with self.in_use() as stream:
             if smoothness != self._smoothness_there:
                 self._smoothness.fill_(smoothness)
                 self._smoothness_there = smoothness
+            self._beside.wait_stream(stream)
+            if not same_reference:
+                self._reference.copy_(reference)
+                self._grid_graph.replay()
+            with torch.cuda.stream(self._beside):
+                self._values.copy_(values)
+                if self._weights is not None and weights is not None:
+                    self._weights.copy_(weights)
+            if not same_reference:
+                self._beside.wait_stream(stream)
+                self._space_graph.replay()
+            with torch.cuda.stream(self._beside):
+                self._values_graph.replay()
+            stream.wait_stream(self._beside)
             self._steps.replay()
             out = splatting.slice_(self._grid, self.problem.y)
             report = self.read()

@@ -38,6 +38,14 @@ class Edges(NamedTuple):
         return self.to.shape[1]
 
 
+def new_table(room: int, directions: int, device: torch.device) -> Tensor:
+    """Memory for `pack_edges`, with no neighbours in every second direction."""
+    shape = triton.cdiv(room, BLOCK), directions, BLOCK
+    out = torch.empty(shape, dtype=torch.int32, device=device)
+    _clear[(shape[0],)](out, D=directions, num_warps=BLOCK // 32)
+    return out
+
+
 def pack_edges(table: Tensor, total: Tensor, room: int) -> Edges:
     """Of a table (blocks, D, BLOCK) with -1 for none, whose memory becomes that of the edges."""
     words = torch.empty(room, dtype=torch.int32, device=table.device)
@@ -65,6 +73,13 @@ def read_neighbours(words, to, i, mask, D: tl.constexpr):
         found += ((there, tl.load(at, mask=there)),)  # type: ignore[assignment]
         at = tl.where(there, at + 1, at)
     return found
+
+
+@kernel
+def _clear(to, D: tl.constexpr):
+    i = tl.program_id(0) * _BLOCK + tl.arange(0, _BLOCK)
+    for e in tl.static_range(1, D, 2):
+        tl.store(to + place_in_table(i, e, D), i * 0 - 1)
 
 
 @kernel

@@ -4,9 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
-from bilateral.ops.cuda import edges
 from bilateral.ops.cuda.colours import Colours, Features, divide
-from bilateral.ops.cuda.edges import Edges, pack_edges, place_in_table
+from bilateral.ops.cuda.edges import Edges, new_table, pack_edges, place_in_table
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
 from bilateral.ops.cuda.order import Order
@@ -17,9 +16,7 @@ _BLOCK = 128
 def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Features) -> Edges:
     """To the next and the previous vertex along x, y and the features."""
     room, channels = colours.keys.shape[0], features.affine.shape[0]
-    shape = triton.cdiv(room, edges.BLOCK), 2 * (2 + channels), edges.BLOCK
-    out = torch.empty(shape, dtype=torch.int32, device=colours.keys.device)
-    out[:, 1::2].fill_(-1)
+    out = new_table(room, 2 * (2 + channels), colours.keys.device)
     _find[(triton.cdiv(room, _BLOCK),)](
         colours.keys,
         colours.first,

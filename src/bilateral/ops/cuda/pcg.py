@@ -291,7 +291,7 @@ def _descend(
     vectors = q, y, d, s, u, r
     if b is None:
         # What memory has to bring comes first, and the next block's before this one is done with.
-        ahead = _read(vectors, pixels, begin, end, channels, k, BLOCK)
+        ahead = _read_vectors(vectors, pixels, begin, end, channels, k, BLOCK)
         scalars = parts, norm, alpha, finished
         lengths = step_lengths(*scalars, image, images, programs, k, KP, PP)
         a = lengths[2].to(u.dtype.element_ty)[None, :]
@@ -304,7 +304,7 @@ def _descend(
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
         if b is None:
             product, way, last_way, last_product, there, left, m = ahead
-            ahead = _read(vectors, pixels, at + BLOCK, end, channels, k, BLOCK)
+            ahead = _read_vectors(vectors, pixels, at + BLOCK, end, channels, k, BLOCK)
             # There is no d before the first step, nor after one that went nowhere.
             way += beta * tl.where(beta > 0, last_way, 0.0)
             product += beta * tl.where(beta > 0, last_product, 0.0)
@@ -339,7 +339,7 @@ def _descend(
 
 
 @triton.jit
-def _read(vectors, pixels, at, end, channels, k, BLOCK: tl.constexpr):
+def _read_vectors(vectors, pixels, at, end, channels, k, BLOCK: tl.constexpr):
     """A block of some vectors, and its pixels over n^2."""
     i = at + tl.arange(0, BLOCK)
     both = (i < end)[:, None] & (k[None, :] < channels)
@@ -459,24 +459,41 @@ def _precondition(
     end = tl.where(tl.load(done + image) != 0, begin, end)
     k = tl.arange(0, KP)
     total = tl.zeros((KP,), tl.float64)
+    above_first = parent if coarse is not None else None
+    ahead = _read_rows(n, inverse, above_first, begin, end, BLOCK)
     for at in range(begin, end, BLOCK):
         i = at + tl.arange(0, BLOCK)
         mask = i < end
         both = mask[:, None] & (k[None, :] < channels)
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
         left = tl.load(r + to, mask=both, other=0)
+        own, factor, up = ahead
+        ahead = _read_rows(n, inverse, above_first, at + BLOCK, end, BLOCK)
         if inverse is None:
             made = tl.load(y + to, mask=both, other=0)
         else:
-            made = tl.load(inverse + i, mask=mask, other=0)[:, None] * left
+            made = factor[:, None] * left
             if coarse is not None:
-                made += above(coarse, parent, ancestors, i, mask, lower, channels, LEVELS, k)
+                made += above(coarse, ancestors, up, mask, lower, channels, LEVELS, k)
             if active is not None:
                 on = tl.load(active + i, mask=mask, other=0) != 0
                 made = tl.where(on[:, None], made, 0.0)
-        tl.store(y + to, tl.load(n + i, mask=mask, other=0)[:, None] * made, mask=both)
+        tl.store(y + to, own[:, None] * made, mask=both)
         total += tl.sum((left * made).to(tl.float64), 0)  # by thread it took half as long again
     tl.store(parts + (image * programs + program) * KP + k, total)
+
+
+@triton.jit
+def _read_rows(n, inverse, parent, at, end, BLOCK: tl.constexpr):
+    """A block of n, and of the others if there are any."""
+    i = at + tl.arange(0, BLOCK)
+    own = tl.load(n + i, mask=i < end, other=0)
+    factor, up = own, i
+    if inverse is not None:
+        factor = tl.load(inverse + i, mask=i < end, other=0)
+    if parent is not None:
+        up = tl.load(parent + i, mask=i < end, other=0)
+    return own, factor, up
 
 
 @kernel

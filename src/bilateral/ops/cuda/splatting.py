@@ -63,7 +63,14 @@ def _launch_splat(
 
 def slice_(grid: Grid, vertices: Tensor) -> Tensor:
     """S^T vertices: (n_vertices, K) to (B H W, K)."""
-    return vertices.index_select(0, grid.parent)
+    pixels, channels = grid.parent.shape[0], vertices.shape[1]
+    out = vertices.new_empty((pixels, channels))
+    padded = triton.next_power_of_2(channels)
+    block = max(16, 1024 // padded)
+    _slice[(triton.cdiv(pixels, block),)](
+        vertices.contiguous(), grid.parent, out, pixels, channels, KP=padded, BLOCK=block
+    )
+    return out
 
 
 def slice_gradients(
@@ -130,6 +137,20 @@ def _running(values: Tensor) -> Tensor:
         values, out, values.shape[1], channels, KP=padded, BLOCK=max(16, 1024 // padded)
     )
     return out
+
+
+@kernel
+def _slice(vertices, parent, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
+    begin = tl.program_id(0).to(tl.int64) * BLOCK
+    p = begin + tl.arange(0, BLOCK)
+    if (KP == 1) & (begin + BLOCK <= count):  # without masks, several at a time
+        tl.store(out + p, tl.load(vertices + tl.load(parent + p)))
+    else:
+        k = tl.arange(0, KP)
+        both = (p < count)[:, None] & (k < channels)[None, :]
+        v = tl.load(parent + p, mask=p < count, other=0).to(tl.int64)
+        own = tl.load(vertices + v[:, None] * channels + k[None, :], mask=both, other=0)
+        tl.store(out + p[:, None] * channels + k[None, :], own, mask=both)
 
 
 @kernel

@@ -223,15 +223,14 @@ def _sum_ranges(
 
 
 @triton.jit
-def above(values, parent, ancestors, i, mask, lower, channels, LEVELS: tl.constexpr, k):
-    """What the coarse vertices above each vertex have, added up."""
+def above(values, ancestors, up, mask, lower, channels, LEVELS: tl.constexpr, k):
+    """What coarse vertices of the first level have, and those above, added up."""
     both = mask[:, None] & (k < channels)[None, :]
-    up = tl.load(parent + i, mask=mask, other=0)
     higher = (up,)
     for level in tl.static_range(LEVELS):
         own = tl.load(ancestors + level * lower.to(tl.int64) + up, mask=mask, other=0)
         higher += (own,)  # type: ignore[assignment]
-    total = tl.zeros((i.shape[0], k.shape[0]), values.dtype.element_ty)
+    total = tl.zeros((up.shape[0], k.shape[0]), values.dtype.element_ty)
     for level in tl.static_range(LEVELS + 1):
         at = higher[level].to(tl.int64)[:, None] * channels + k[None, :]
         total += tl.load(values + at, mask=both, other=0)
@@ -259,7 +258,8 @@ def _add_above(
     mask = i < tl.minimum(tl.load(total), room)
     k = tl.arange(0, KP)
     sums = _read(values, weight, i, mask, channels, k)
-    sums += above(means, parent, ancestors, i, mask, lower, channels, LEVELS, k)
+    up = tl.load(parent + i, mask=mask, other=0)
+    sums += above(means, ancestors, up, mask, lower, channels, LEVELS, k)
     if weight is None:
         to = i.to(tl.int64)[:, None] * channels + k[None, :]
         tl.store(out + to, sums, mask=mask[:, None] & (k < channels)[None, :])
