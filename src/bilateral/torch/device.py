@@ -140,6 +140,11 @@ def single_serves(smoothness: float, pixels: int, weight: float, vertices: float
     return smoothness * pixels / weight <= _STIFF * math.sqrt(vertices)
 
 
+def pulled(grid: Grid, b: Tensor, weight: Tensor) -> Tensor:
+    """The paper's start: H b / H weight."""
+    return sums.push_pull(grid, b, weight)
+
+
 class Inverse(NamedTuple):
     """What a problem's matrix makes of S g, at the vertices."""
 
@@ -190,7 +195,7 @@ class Problem:
         """A start for A x = b."""
         if isinstance(self.preconditioner, Multigrid):
             return self.preconditioner.start(b)
-        return self._pulled(b)
+        return pulled(self.space.grid, b, self.weight)
 
     def improve(self, b: Tensor, x: Tensor, scale: Tensor | None, tolerance: float) -> pcg.Outcome:
         """Solve A x = b in place."""
@@ -209,16 +214,12 @@ class Problem:
         """The paper's start for parts without data; None if x has it there, or there are none."""
         if self.kind != "multigrid" or self.active is None:
             return None
-        return self._pulled(b)
+        return pulled(self.space.grid, b, self.weight)
 
     def fill(self, x: Tensor, elsewhere: Tensor, out: Tensor | None = None) -> Tensor:
         """The solution: x where there are data."""
         assert self.active is not None
         return torch.where(self.active[:, None], x, elsewhere, out=out)
-
-    def _pulled(self, b: Tensor) -> Tensor:
-        """The paper's start: H b / H weight."""
-        return sums.push_pull(self.space.grid, b, self.weight)
 
     def inverse(self, g: Tensor, tolerance: float) -> tuple[Inverse, pcg.Outcome]:
         """For (B H W, K) pixels."""

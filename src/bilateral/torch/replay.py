@@ -15,6 +15,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -244,8 +245,8 @@ class Recording:
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self.solves = 0
         """How many were replayed."""
-        # Apart, so that the device has work as soon as it has the reference, and to let what
-        # depends on the values alone go on beside what does not, in memory of its own.
+        # Apart, so that the device has work as soon as it has the reference, and that what needs
+        # the values, and the pyramid, go on beside the rest, in memory of their own.
         self._grid_graph = _Graph(self._build_grid)
         self._grid_graph.replay()
         self.pool = self._grid_graph.pool
@@ -261,7 +262,6 @@ class Recording:
     def _build_grid(self) -> None:
         rooms = self.rooms
         self._space = device.space(self._reference, self._options, rooms.grid, rooms.hierarchy)
-        self._grid = self._space.grid
 
     def _complete_space(self) -> None:
         """All that a space would otherwise make, and keep, when it is asked for."""
@@ -272,24 +272,31 @@ class Recording:
             hierarchy.tail  # noqa: B018
 
     def _take_values(self) -> None:
-        grid = self._grid
+        self._grid = grid = replace(self._space.grid)  # whose pyramid is still to be built
         self._seen = survey(self._values, self._weights, grid.shape[0])
         self._weight, self._b = splatting.splat_weighted(grid, self._values, self._weights)
         self._poor = device.count_poor(grid, self._weight, self._smoothness)
+        self._elsewhere: Tensor | None = None
+        if self._kind == "multigrid":
+            self._elsewhere = device.pulled(grid, self._b, self._weight)
+        else:
+            grid.pyramid  # noqa: B018
 
     def _begin(self, steps: int) -> None:
         """The rest, up to the first steps."""
         options, where, weight = self._options, self._space, self._weight
-        gaps = self._kind == "multigrid"
+        where.grid = self._grid
         self.problem = problem = device.Problem(
-            where, weight, self._smoothness, self._kind, gaps, options.max_iterations
+            where, weight, self._smoothness, self._kind, False, options.max_iterations
         )
         self._trouble: tuple[Tensor | None, Tensor | None] = None, None
-        if isinstance(problem.preconditioner, Multigrid):
-            overflow = where.hierarchy(weight.dtype).overflow
-            self._trouble = overflow, problem.preconditioner.faint
+        fine, stream = problem.preconditioner, torch.cuda.current_stream()
+        self._beside.wait_stream(stream)
+        if isinstance(fine, Multigrid):
+            with torch.cuda.stream(self._beside):  # what is not needed before the end
+                problem.active = fine.with_data
+                self._trouble = where.hierarchy(weight.dtype).overflow, fine.faint
         self._x = problem.start(self._b)
-        self._elsewhere = problem.elsewhere(self._b)
         # Where both graphs leave the solution.
         problem.y = self._x if self._elsewhere is None else torch.empty_like(self._x)
         self._run = pcg.Iteration(
@@ -302,6 +309,7 @@ class Recording:
             options.max_iterations,
             device.tolerance_for(options),
         )
+        stream.wait_stream(self._beside)
         self._go_on(steps)
 
     def _go_on(self, steps: int) -> None:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import triton
@@ -33,7 +34,8 @@ _PROGRAMS = 512
 """Of a kernel that sums: enough to fill a device, few enough to add up their parts."""
 
 
-class Grid(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Grid:
     """Vertices and edges of all images of a batch."""
 
     shape: tuple[int, int, int]
@@ -49,7 +51,17 @@ class Grid(NamedTuple):
     features: int
     first_vertex: Tensor
     """Of each image, and their number."""
-    pyramid: Pyramid
+    depth: int
+    """Of the pyramid."""
+    upper: Sequence[int] | None
+    """The pyramid's rooms, if nothing may be read from the device."""
+
+    @cached_property
+    def pyramid(self) -> Pyramid:
+        """Built when it is asked for: with multigrid only parts without data need it."""
+        return build_pyramid(
+            self.order, self.colours, self.first_vertex, self.depth, self.programs, self.upper
+        )
 
     @property
     def room(self) -> int:
@@ -68,13 +80,8 @@ class Grid(NamedTuple):
 
     @property
     def programs(self) -> int:
-        """Per image, of a kernel that sums."""
-        return _programs(self.shape)
-
-
-def _programs(shape: tuple[int, int, int]) -> int:
-    """By the pixels, so that sums are the same whatever the room."""
-    return max(1, min(_PROGRAMS, math.prod(shape) // 64) // shape[0])
+        """Per image, of a kernel that sums: by pixels, so that sums do not depend on the room."""
+        return max(1, min(_PROGRAMS, math.prod(self.shape) // 64) // self.shape[0])
 
 
 def build_grid(
@@ -86,7 +93,7 @@ def build_grid(
     sigma_xy: float,
     rooms: Sequence[int] | None = None,
 ) -> Grid:
-    """Vertices, edges and pyramid of (B, C, H, W) pixels with the features ``matrix @ p + offset``.
+    """Vertices and edges of (B, C, H, W) pixels with the features ``matrix @ p + offset``.
 
     Pixels are from 0 to `highest` as a rule. Without `rooms`, as of the grid, the host waits for
     the device to tell how much it takes.
@@ -108,11 +115,8 @@ def build_grid(
     edges = find_neighbours(colours, order, tiles, features)
     first_vertex = colours.first_of_images
     depth = min(len(order.below) - 1, _depth(tiles, matrix, offset, sigmas, highest))
-    upper = None if rooms is None else rooms[1:]
-    shape = images, height, width
-    pyramid = build_pyramid(order, colours, first_vertex, depth, _programs(shape), upper)
     return Grid(
-        shape,
+        (images, height, width),
         tiles,
         colours,
         order,
@@ -121,7 +125,8 @@ def build_grid(
         edges,
         channels,
         first_vertex,
-        pyramid,
+        depth,
+        None if rooms is None else rooms[1:],
     )
 
 
