@@ -24,7 +24,16 @@ from bilateral.ops.cuda import components, diffusion, hierarchy, pcg, splatting,
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_poor, survey
-from bilateral.torch import device, device_operators, kept, operators, replay, shapes
+from bilateral.torch import (
+    device,
+    device_operators,
+    graphs,
+    kept,
+    operators,
+    recording,
+    replay,
+    shapes,
+)
 from edges import packed, table
 
 DEVICE = "cuda" if COMPILED else "cpu"
@@ -410,7 +419,7 @@ def no_graphs(monkeypatch):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.usefixtures("no_graphs")
 def test_a_recording_is_the_same_solve(monkeypatch, sparse):
-    monkeypatch.setattr(replay, "_FIRST", dict.fromkeys(replay._FIRST, 40))  # all, at once
+    monkeypatch.setattr(graphs, "_FIRST", dict.fromkeys(graphs._FIRST, 40))  # all, at once
     rng = np.random.default_rng(14)
     reference = torch.from_numpy(pictures(15, 1, 6, 9, 1).transpose(0, 3, 1, 2).copy())
     values = torch.from_numpy(rng.normal(size=(54, 1)))
@@ -459,7 +468,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
     """It tells so afterwards: before, everything was computed, and had to stay in bounds."""
     from bounds import within_bounds
 
-    monkeypatch.setattr(replay, "_LEAST_ROOM", 4)
+    monkeypatch.setattr(recording, "_LEAST_ROOM", 4)
     monkeypatch.setattr(hierarchy, "_ALONE", 6)
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:14, :18]
@@ -472,7 +481,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
 
     options = device.Options((4.0, 8.0, 8.0), BLUR, None, 1e-3, 1, kind, False)
     with within_bounds(monkeypatch):
-        made = replay.Recording(*inputs(2), options, kind, None)
+        made = recording.Recording(*inputs(2), options, kind, None)
         for there, given in zip(
             (made._reference, made._values, made._weights), inputs(20), strict=True
         ):
@@ -481,7 +490,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
         made._complete_space()
         made._take_values()
         made._begin(1)
-        *facts, _ = made._report.tolist()[: replay.FACTS]
+        *facts, _ = made._report.tolist()[: recording.FACTS]
     assert made._judge(facts, 1.0) is None
     assert made.outgrown
 
