@@ -461,6 +461,22 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     assert made.outgrown
 
 
+@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
+@pytest.mark.usefixtures("no_graphs")
+def test_a_recording_outlives_inference_mode():
+    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-3, 1, "pyramid", False)
+    recorder = replay.Recorder(options)
+    with torch.inference_mode():
+        reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
+        values = torch.arange(6.0)[:, None]
+        found = recorder.solve(reference, values, None, 1.0)
+    with found.ticket.recording(reference, values, None, 1.0) as made:
+        made.inverse(values.clone())
+    assert recorder.solve(reference.clone(), values.clone(), None, 2.0) is not None
+    with torch.inference_mode():
+        assert recorder.solve(reference, values, None, 3.0) is not None
+
+
 @pytest.mark.skipif(COMPILED, reason="only the interpreter can look at addresses")
 @pytest.mark.parametrize(("kind", "seed"), [("pyramid", 0), ("multigrid", 1)])
 @pytest.mark.usefixtures("no_graphs")
@@ -622,6 +638,22 @@ class TestOnAGpu:
                     for i in order:
                         for one, other in zip(gradients(*made[i]), plain[i], strict=True):
                             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+    def test_training_follows_inference_mode(self):
+        import bilateral.torch
+
+        torch.manual_seed(7)
+        reference, target = torch.rand(1, 1, 40, 50).cuda(), torch.rand(1, 1, 40, 50).cuda()
+        replay._seen.clear()
+        for _ in range(2):
+            with torch.inference_mode():
+                expected = [bilateral.torch.solve(reference, target) for _ in range(2)][-1]
+            for smoothness in (4.0, 5.0):
+                given = target.clone().requires_grad_()
+                y = bilateral.torch.solve(reference, given, smoothness=smoothness)
+                assert smoothness != 4 or torch.equal(y, expected)
+                y.sum().backward()
+                assert torch.isfinite(given.grad).all()
 
     def test_recorded_solves_have_second_derivatives(self):
         import bilateral.torch

@@ -1,6 +1,7 @@
 """CUDA graphs: what a function launches, and the steps of a solve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,13 @@ _NEXT = {"multigrid": 1, "pyramid": 4, "jacobi": 4}
 the error is small enough, at which the host looks each time."""
 _ALL = 32
 """If no more steps are allowed, the first graph has all of them, but for multigrid's."""
+
+
+@contextmanager
+def lasting() -> Iterator[None]:
+    """Tensors made here may be written to later, inside `torch.inference_mode` and outside."""
+    with torch.inference_mode(False), torch.no_grad():
+        yield
 
 
 class Graph:

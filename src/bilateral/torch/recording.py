@@ -16,7 +16,7 @@ from bilateral.ops.cuda.report import FACTS, new_report, write_report
 from bilateral.ops.cuda.survey import survey
 from bilateral.torch import device
 from bilateral.torch.device import HierarchyRooms, Options
-from bilateral.torch.graphs import Graph, Steps
+from bilateral.torch.graphs import Graph, Steps, lasting
 
 _LEAST_ROOM = 256
 _MORE_LEVELS = 1
@@ -223,7 +223,8 @@ class Recording:
     def inverse(self, g: Tensor) -> tuple[device.Inverse, pcg.Outcome]:
         """For (B H W, K) pixels and the last solve's matrix, in memory that is used again."""
         if self._inverse is None or self._inverse.g.shape != g.shape:
-            self._inverse = _Inverse(self, g, self._kind, self._options)
+            with lasting():
+                self._inverse = _Inverse(self, g, self._kind, self._options)
         return self._inverse(g)
 
     def _judge(self, facts: list[float], smoothness: float) -> str | None:

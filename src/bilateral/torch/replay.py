@@ -21,6 +21,7 @@ from torch import Tensor
 
 from bilateral.ops.cuda import pcg
 from bilateral.torch.device import Options
+from bilateral.torch.graphs import lasting
 from bilateral.torch.recording import Recording, Rooms
 
 _KEPT = 4
@@ -156,7 +157,8 @@ class Recorder:
         self, reference: Tensor, values: Tensor, weights: Tensor | None, least: "Rooms | None"
     ) -> "Recording | None":
         try:
-            made = Recording(reference, values, weights, self._options, self._kind, least)
+            with lasting():
+                made = Recording(reference, values, weights, self._options, self._kind, least)
         except RuntimeError as error:
             if not lacks_memory(error):
                 raise
