@@ -39,6 +39,18 @@ class Options(NamedTuple):
     exact: bool
 
 
+class Inputs(NamedTuple):
+    """Of a solve, besides its options."""
+
+    reference: Tensor
+    """(B, C, H, W)"""
+    values: Tensor
+    """(B H W, K)"""
+    weights: Tensor | None
+    """(B H W, 1); None: 1 everywhere."""
+    smoothness: float
+
+
 class HierarchyRooms(NamedTuple):
     """Of multigrid's hierarchy: for rows and links of each level, and where its tail begins."""
 
@@ -140,11 +152,6 @@ def single_serves(smoothness: float, pixels: int, weight: float, vertices: float
     return smoothness * pixels / weight <= _STIFF * math.sqrt(vertices)
 
 
-def pulled(grid: Grid, b: Tensor, weight: Tensor) -> Tensor:
-    """The paper's start: H b / H weight."""
-    return sums.push_pull(grid, b, weight)
-
-
 class Inverse(NamedTuple):
     """What a problem's matrix makes of S g, at the vertices."""
 
@@ -192,10 +199,10 @@ class Problem:
         return self.active is not None
 
     def start(self, b: Tensor) -> Tensor:
-        """A start for A x = b."""
+        """A start for A x = b: multigrid's, or the paper's."""
         if isinstance(self.preconditioner, Multigrid):
             return self.preconditioner.start(b)
-        return pulled(self.space.grid, b, self.weight)
+        return sums.push_pull(self.space.grid, b, self.weight)
 
     def improve(self, b: Tensor, x: Tensor, scale: Tensor | None, tolerance: float) -> pcg.Outcome:
         """Solve A x = b in place."""
@@ -214,7 +221,7 @@ class Problem:
         """The paper's start for parts without data; None if x has it there, or there are none."""
         if self.kind != "multigrid" or self.active is None:
             return None
-        return pulled(self.space.grid, b, self.weight)
+        return sums.push_pull(self.space.grid, b, self.weight)
 
     def fill(self, x: Tensor, elsewhere: Tensor, out: Tensor | None = None) -> Tensor:
         """The solution: x where there are data."""

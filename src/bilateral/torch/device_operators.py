@@ -6,30 +6,18 @@ A handle stands for a problem, or for a solve of a recording, whose memory has t
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from bilateral.ops.cuda import pcg, splatting
 from bilateral.torch import device, kept, replay, shapes
-from bilateral.torch.device import Options, Problem
+from bilateral.torch.device import Inputs, Options, Problem
 
 T = TypeVar("T")
 Warn = Callable[[pcg.Outcome, Options], None]
 Inverse = Callable[[Tensor], tuple[device.Inverse, pcg.Outcome]]
-
-
-class _Inputs(NamedTuple):
-    """Of a solve."""
-
-    reference: Tensor
-    """(B, C, H, W)"""
-    values: Tensor
-    """(B H W, K)"""
-    weights: Tensor | None
-    """(B H W, 1)"""
-    smoothness: float
 
 
 def _spared(function: Callable[..., T]) -> Callable[..., T]:
@@ -64,7 +52,7 @@ def solve(
     found: Problem | replay.Ticket | None = None if known is None else known[0]
     inputs = _inputs(reference, target, confidence, smoothness, count)
     if target.is_cuda and not isinstance(found, Problem):
-        recorded = replay.solve(*inputs, options, like=found)
+        recorded = replay.solve(inputs, options, like=found)
         if recorded is not None:
             warn(recorded.outcome, options)
             return _maps(recorded.x, target.shape, count), kept.keep([recorded.ticket] * count)
@@ -86,7 +74,7 @@ def infer(
     """The solution alone, replayed from a recording; None if there is none that serves."""
     options, count = Options(*config), shapes.matrices(reference, target, confidence)
     inputs = _inputs(reference, target, confidence, smoothness, count)
-    found = replay.solve(*inputs, options, remember=False)
+    found = replay.solve(inputs, options, remember=False)
     if found is None:
         return None
     warn(found.outcome, options)
@@ -97,14 +85,11 @@ def infer(
 def infer_again(
     warn: Warn,
     key: Any,
-    reference: Tensor,
-    values: Tensor,
-    weights: Tensor | None,
-    smoothness: float,
     config: tuple[Any, ...],
+    *inputs: Any,
 ) -> Tensor | None:
     """`infer` for pixels, by the recordings of a key; None if there is none that serves."""
-    found = replay.replay(key, reference, values, weights, smoothness)
+    found = replay.replay(key, Inputs(*inputs))
     if found is None:
         return None
     warn(found.outcome, Options(*config))
@@ -117,7 +102,7 @@ def recording_key(
     """What the recordings of a solve are found by."""
     count = shapes.matrices(reference, target, confidence)
     inputs = _inputs(reference, target, confidence, torch.ones(()), count)
-    return replay.key(*inputs[:3], Options(*config))
+    return replay.key(inputs, Options(*config))
 
 
 @_spared
@@ -201,13 +186,13 @@ def _inputs(
     confidence: Tensor | None,
     smoothness: Tensor,
     count: int,
-) -> _Inputs:
+) -> Inputs:
     weights = None if confidence is None else _pixels(_expand(confidence, count), count)
-    return _Inputs(_expand(reference, count), _pixels(maps, count), weights, float(smoothness))
+    return Inputs(_expand(reference, count), _pixels(maps, count), weights, float(smoothness))
 
 
 def _solve(
-    inputs: _Inputs, options: Options, where: device.Space | None = None
+    inputs: Inputs, options: Options, where: device.Space | None = None
 ) -> tuple[Tensor, Problem, pcg.Outcome]:
     """Without a recording, on a grid that may be there already."""
     reference, values, weights, smoothness = inputs
@@ -216,7 +201,7 @@ def _solve(
 
 
 @contextmanager
-def _matrix(handle: Tensor, inputs: _Inputs, options: Options) -> Iterator[tuple[Problem, Inverse]]:
+def _matrix(handle: Tensor, inputs: Inputs, options: Options) -> Iterator[tuple[Problem, Inverse]]:
     """The problem that a handle stands for, or the same made again, and its inverse.
 
     It is that of a solve with these inputs, or with others for the values; the latter's problem is
@@ -225,7 +210,7 @@ def _matrix(handle: Tensor, inputs: _Inputs, options: Options) -> Iterator[tuple
     found = kept.find(handle)
     known = found[0] if found is not None and len(found) == len(inputs.reference) else None
     if isinstance(known, replay.Ticket):
-        with known.recording(*inputs) as recording:
+        with known.recording(inputs) as recording:
             if recording is not None:
                 yield recording.problem, recording.inverse
                 return

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilateral.ops.cuda import pcg, splatting
+from bilateral.ops.cuda import pcg, splatting, sums
 from bilateral.ops.cuda.multigrid import Multigrid
 from bilateral.ops.cuda.report import FACTS, new_report, write_report
 from bilateral.ops.cuda.survey import survey
 from bilateral.torch import device
-from bilateral.torch.device import HierarchyRooms, Options
+from bilateral.torch.device import HierarchyRooms, Inputs, Options
 from bilateral.torch.graphs import Graph, Steps, lasting
 
 _LEAST_ROOM = 256
@@ -58,15 +58,8 @@ def _larger(a: Sequence[int], b: Sequence[int]) -> list[int]:
 class Recording:
     """The graphs of one kind of solve, and their memory."""
 
-    def __init__(
-        self,
-        reference: Tensor,
-        values: Tensor,
-        weights: Tensor | None,
-        options: Options,
-        kind: str,
-        least: Rooms | None,
-    ) -> None:
+    def __init__(self, inputs: Inputs, options: Options, kind: str, least: Rooms | None) -> None:
+        reference, values, weights, _ = inputs
         self._options = options
         self._kind = kind
         self.outgrown = self.may_serve = False
@@ -116,7 +109,7 @@ class Recording:
         self._poor = device.count_poor(grid, self._weight, self._smoothness)
         self._elsewhere: Tensor | None = None
         if self._kind == "multigrid":
-            self._elsewhere = device.pulled(grid, self._b, self._weight)
+            self._elsewhere = sums.push_pull(grid, self._b, self._weight)
         else:
             grid.pyramid  # noqa: B018
 
@@ -179,17 +172,13 @@ class Recording:
             self._free.record(stream)
 
     def solve(
-        self,
-        reference: Tensor,
-        values: Tensor,
-        weights: Tensor | None,
-        smoothness: float,
-        same_reference: bool = False,
+        self, inputs: Inputs, same_reference: bool = False
     ) -> tuple[Tensor, pcg.Outcome] | str | None:
         """Replay it for other inputs, or but for the reference.
 
         None if it does not serve for them, the preconditioner's name if another would.
         """
+        reference, values, weights, smoothness = inputs
         self.solves += 1
         with self.in_use() as stream:
             if smoothness != self._smoothness_there:

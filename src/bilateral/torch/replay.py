@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from bilateral.ops.cuda import pcg
-from bilateral.torch.device import Options
+from bilateral.torch.device import Inputs, Options
 from bilateral.torch.graphs import lasting
 from bilateral.torch.recording import Recording, Rooms
 
@@ -41,53 +41,40 @@ class Solved(NamedTuple):
 
 
 def solve(
-    reference: Tensor,
-    values: Tensor,
-    weights: Tensor | None,
-    smoothness: float,
-    options: Options,
-    *,
-    like: "Ticket | None" = None,
-    remember: bool = True,
+    inputs: Inputs, options: Options, *, like: "Ticket | None" = None, remember: bool = True
 ) -> Solved | None:
-    """As `device.solve`, for (B, C, H, W) references; None if it must be done otherwise.
+    """As `device.solve`; None if it must be done otherwise.
 
     The second solve of a kind that is to be remembered makes a recording. One that is `like`
     another has the same reference.
     """
     if options.max_iterations == 0:
         return None
-    kind = key(reference, values, weights, options)
+    kind = key(inputs, options)
     with _lock:
         if kind not in _seen and remember:
             _seen[kind] = Recorder(options)
             while len(_seen) > _KEPT:
                 _seen.popitem(last=False)
             return None
-    return replay(kind, reference, values, weights, smoothness, like)
+    return replay(kind, inputs, like)
 
 
-def key(reference: Tensor, values: Tensor, weights: Tensor | None, options: Options) -> Any:
+def key(inputs: Inputs, options: Options) -> Any:
     """What recordings have in common with a solve that they serve for."""
+    reference, values, weights, _ = inputs
     shapes = tuple(reference.shape), tuple(values.shape), weights is not None
     return *shapes, reference.dtype, values.dtype, values.device, tuple(map(_plain, options))
 
 
-def replay(
-    kind: Any,
-    reference: Tensor,
-    values: Tensor,
-    weights: Tensor | None,
-    smoothness: float,
-    like: "Ticket | None" = None,
-) -> Solved | None:
+def replay(kind: Any, inputs: Inputs, like: "Ticket | None" = None) -> Solved | None:
     """A solve by the recordings of a key; None if there are none that serve."""
     with _lock:
         recorder = _seen.get(kind)
         if recorder is None:
             return None
         _seen.move_to_end(kind)
-        return recorder.solve(reference, values, weights, smoothness, like)
+        return recorder.solve(inputs, like)
 
 
 def forget() -> None:
@@ -121,19 +108,11 @@ class Recorder:
         self.recordings: dict[str, Recording] = {}
         self._no_memory = self._declined = False
 
-    def solve(
-        self,
-        reference: Tensor,
-        values: Tensor,
-        weights: Tensor | None,
-        smoothness: float,
-        like: "Ticket | None" = None,
-    ) -> Solved | None:
+    def solve(self, inputs: Inputs, like: "Ticket | None" = None) -> Solved | None:
         """By the preconditioner that served last, or by the other."""
         if self._declined:  # a moment ago, and this is the same call
             self._declined = False
             return None
-        inputs = reference, values, weights
         for _ in range(2):
             if self._no_memory:
                 return None
@@ -142,23 +121,22 @@ class Recorder:
                 least = None if recording is None else recording.rooms
                 self.recordings.pop(self._kind, None)
                 del recording  # its memory is free, then
-                recording = self._record(*inputs, least)
-            same = recording is not None and like is not None and like.is_last_of(recording)
-            found = None if recording is None else recording.solve(*inputs, smoothness, same)
-            if recording is None or found is None:
-                self._declined = recording is not None and not recording.may_serve
+                recording = self._record(inputs, least)
+            if recording is None:
+                return None
+            found = recording.solve(inputs, like is not None and like.is_last_of(recording))
+            if found is None:
+                self._declined = not recording.may_serve
                 return None
             if not isinstance(found, str):
                 return Solved(*found, Ticket(recording))
             self._kind = found
         return None
 
-    def _record(
-        self, reference: Tensor, values: Tensor, weights: Tensor | None, least: "Rooms | None"
-    ) -> "Recording | None":
+    def _record(self, inputs: Inputs, least: Rooms | None) -> Recording | None:
         try:
             with lasting():
-                made = Recording(reference, values, weights, self._options, self._kind, least)
+                made = Recording(inputs, self._options, self._kind, least)
         except RuntimeError as error:
             if not lacks_memory(error):
                 raise
@@ -182,14 +160,12 @@ class Ticket:
         return self._recording is recording and self._solve == recording.solves
 
     @contextmanager
-    def recording(
-        self, reference: Tensor, values: Tensor, weights: Tensor | None, smoothness: float
-    ) -> Iterator[Recording | None]:
+    def recording(self, inputs: Inputs) -> Iterator[Recording | None]:
         """The recording after this solve, which may have to be replayed; None if that fails."""
         made = self._recording
         with _lock:
             if made is not None and not self.is_last_of(made):
-                again = made.solve(reference, values, weights, smoothness)
+                again = made.solve(inputs)
                 made = made if isinstance(again, tuple) else None
             if made is None:
                 yield None

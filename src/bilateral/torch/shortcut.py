@@ -22,8 +22,8 @@ class _Way(NamedTuple):
     """Of the recordings."""
     shape: tuple[int, ...]
     """Of the reference, with four dimensions."""
-    smoothness: float
     config: tuple[Any, ...]
+    smoothness: float
 
 
 class Call:
@@ -65,9 +65,8 @@ class Call:
         if way is None or derivatives.watched(*self._tensors):
             return None
         weights = None if confidence is None else confidence.view(-1, 1)
-        found = operators.infer_again(
-            way.key, reference.view(way.shape), target.view(-1, 1), weights, *way[2:]
-        )
+        inputs = reference.view(way.shape), target.view(-1, 1), weights, way.smoothness
+        found = operators.infer_again(way.key, way.config, *inputs)
         return None if found is None else found.view(target.shape)
 
     def learn(self, given: shapes.Batch, smoothness: Tensor, config: Config) -> None:
@@ -78,7 +77,7 @@ class Call:
             _ways.pop(next(iter(_ways)))
         key = operators.recording_key(*given, *config.arguments)
         shape = tuple(given.reference.shape)
-        _ways[self._kind] = _Way(key, shape, float(smoothness), config.arguments)
+        _ways[self._kind] = _Way(key, shape, config.arguments, float(smoothness))
 
     def _is_taken_as_it_is(self, given: shapes.Batch) -> bool:
         """Whether pixels lie in memory as recordings take them, with one number each."""
