@@ -44,7 +44,10 @@ class _Checked:
 
 @contextmanager
 def within_bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail where a kernel reads or writes beyond its tensors; what is not written is nonsense."""
+    """Fail where a kernel reads or writes beyond its tensors, or these have gaps.
+
+    What is not written is nonsense.
+    """
     executor = getattr(interpreter, "GridExecutor", None)
     if not hasattr(executor, "_init_args_hst") or not hasattr(interpreter, "_interpreter"):
         pytest.skip("another interpreter than this test knows")
@@ -54,6 +57,7 @@ def within_bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         positional, named = take(self, *args)
         checked.kernel = self.fn.__name__
         tensors = [v for v in (*positional, *named.values()) if isinstance(v, torch.Tensor)]
+        assert all(t.is_contiguous() for t in tensors), f"{checked.kernel}: not contiguous"
         checked.ranges = [_range(tensor) for tensor in tensors if tensor.numel() > 0]
         return positional, named
 

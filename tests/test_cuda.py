@@ -19,7 +19,7 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 import bilateral
 from bilateral import color
 from bilateral.ops import cpu
-from bilateral.ops.cuda import components, diffusion, pcg, splatting, sums
+from bilateral.ops.cuda import colours, components, diffusion, pcg, splatting, sums
 from bilateral.ops.cuda.grid import build_grid
 from bilateral.ops.cuda.preconditioner import Preconditioner
 from bilateral.ops.cuda.survey import count_poor, survey
@@ -93,7 +93,7 @@ CASES = [
     ((3, 4, 3, 3), 0.5, np.float64),
     ((1, 12, 10, 3), 64.0, np.uint8),
     ((1, 14, 13, 3), 12.0, np.uint8),  # tiles of many pixels
-    ((2, 18, 17, 3), 64.0, np.uint8),  # tiles whose pixels are sorted
+    ((2, 18, 17, 3), 64.0, np.uint8),  # of very many
 ]
 
 
@@ -109,6 +109,44 @@ def test_vertices_and_edges_are_the_cpus(shape, sigma, dtype):
         blurred += weight * torch.where(neighbour >= 0, x[neighbour.clamp(min=0)], 0)
     for mine, grid, v in zip(both.there(blurred), both.cpus, values, strict=True):
         assert_allclose(mine, grid.blur(v), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("rooms", [None, (400, 400, 400), (20, 400, 400)])
+@pytest.mark.parametrize(("shape", "sigma", "dtype"), [CASES[1], CASES[3], CASES[6]])
+def test_colours_may_be_sorted_instead(shape, sigma, dtype, rooms, monkeypatch):
+    pixels = torch.from_numpy(pictures(4, *shape, dtype)).permute(0, 3, 1, 2).to(DEVICE)
+    highest = 255.0 if dtype == np.uint8 else 1.0
+    matrix, offset = color.feature_map(shape[3], highest)
+    arguments = matrix.tolist(), offset.tolist(), [8.0] * shape[3], highest, sigma, rooms
+    one = build_grid(pixels, *arguments)
+    monkeypatch.setattr(colours, "_MOST_PIXELS", 0)
+    monkeypatch.setattr(splatting, "_PART", 16)
+    other = build_grid(pixels, *arguments)
+    assert one.colours.local is not None
+    assert other.colours.members is not None
+    total = min(int(one.total), one.room)
+    for name in ("keys", "tile", "size"):
+        mine, theirs = (getattr(grid.colours, name)[:total] for grid in (one, other))
+        if (
+            rooms == (20, 400, 400) and name == "size"
+        ):  # the last one has what there was no room for
+            mine, theirs = mine[:-1], theirs[:-1]
+        assert torch.equal(mine, theirs)
+    assert not other.colours.size[total:].any()
+    for name in ("first", "first_of_images", "total"):
+        assert torch.equal(getattr(one.colours, name), getattr(other.colours, name))
+    if rooms is None or rooms[0] > total:
+        assert torch.equal(one.parent, other.parent)
+        assert torch.equal(table(one.edges), table(other.edges))
+        rng = np.random.default_rng(5)
+        values = torch.from_numpy(rng.normal(size=(one.parent.shape[0], 3))).to(DEVICE)
+        weights = torch.from_numpy(rng.uniform(size=(len(values), 1))).to(DEVICE)
+        for mine, theirs in zip(
+            splatting.splat_weighted(one, values, weights),
+            splatting.splat_weighted(other, values, weights),
+            strict=True,
+        ):
+            torch.testing.assert_close(mine[:total], theirs[:total], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("room", "total"), [(1, 1), (256, 256), (300, 257), (700, 512), (5, 9)])
@@ -136,7 +174,8 @@ def test_edges_are_packed(room, total, directions, monkeypatch):
 
 
 @pytest.mark.parametrize(("shape", "sigma", "dtype"), CASES)
-def test_splat_slice_and_pyramid_are_the_cpus(shape, sigma, dtype):
+def test_splat_slice_and_pyramid_are_the_cpus(shape, sigma, dtype, monkeypatch):
+    monkeypatch.setattr(splatting, "_PART", 16)
     both = Both(pictures(2, *shape, dtype), sigma)
     rng = np.random.default_rng(3)
     pixels = rng.normal(size=(*shape[:3], 2))

@@ -195,17 +195,19 @@ def little_memory(more):
 class TestOnAGpu:
     """What only the real thing can show."""
 
-    def test_public_function_agrees_and_repeats(self):
+    @pytest.mark.parametrize("sigma_xy", [8, 20])
+    def test_public_function_agrees_and_repeats(self, sigma_xy):
         torch.manual_seed(0)
         reference = (torch.rand(3, 3, 97, 130) * 255).to(torch.uint8) // 32 * 32
         target, c = torch.randn(3, 2, 97, 130), torch.rand(3, 1, 97, 130)
         for weights in (None, c, c * (c > 0.97)):
             on = [None if t is None else t.cuda() for t in (reference, target, weights)]
-            x = bilateral.torch.solve(reference, target, weights, tolerance=1e-6)
-            y = bilateral.torch.solve(*on, tolerance=1e-6)
+            options = {"sigma_xy": sigma_xy, "tolerance": 1e-6}
+            x = bilateral.torch.solve(reference, target, weights, **options)
+            y = bilateral.torch.solve(*on, **options)
             assert y.is_cuda
             assert (x - y.cpu()).norm() < 1e-4 * x.norm()
-            assert torch.equal(y, bilateral.torch.solve(*on, tolerance=1e-6))
+            assert torch.equal(y, bilateral.torch.solve(*on, **options))
 
     def test_recordings_are_the_plain_solve(self):
         torch.manual_seed(1)
@@ -224,6 +226,41 @@ class TestOnAGpu:
                 assert torch.equal(bilateral.torch.solve(*call), expected)
         (recorder,) = replay._seen.values()
         assert set(recorder.recordings) == {"pyramid", "multigrid"}
+
+    @pytest.mark.parametrize(
+        ("like", "options"),
+        [
+            ({}, {"sigma_xy": 20}),
+            ({}, {"sigma_xy": 0.7}),
+            ({}, {"sigma_xy": 40, "sigma_luma": 3, "sigma_chroma": 2}),
+            ({"reference": torch.float32}, {"sigma_xy": 33.3}),
+            ({"reference": torch.float64, "target": torch.float64}, {}),
+            ({"reference": torch.uint16}, {"sigma_luma": 0.5, "sigma_chroma": 0.5}),
+            ({"colours": 1, "channels": 3}, {"blur": "uniform"}),
+            ({"channels": 21}, {"preconditioner": "pyramid", "tolerance": 1e-2}),
+            ({"images": 3, "channels": 5}, {"sigma_xy": 17, "preconditioner": "jacobi"}),
+            ({"images": 4}, {"smoothness": 1000.0, "reference_max": 128.0}),
+        ],
+    )
+    def test_recordings_of_all_kinds(self, like, options):
+        torch.manual_seed(7)
+        kinds = {"images": 1, "colours": 3, "channels": 1, "reference": torch.uint8, **like}
+        levels = torch.rand(kinds["images"], kinds["colours"], 70, 90, device="cuda")
+        levels = (8 * levels).floor() / 8
+        kind = kinds["reference"]
+        full = 1.0 if kind.is_floating_point else float(torch.iinfo(kind).max)
+        reference = (full * levels).to(kind)
+        dtype = kinds.get("target", torch.float32)
+        target = torch.rand(kinds["images"], kinds["channels"], 70, 90, device="cuda", dtype=dtype)
+        c = torch.rand(kinds["images"], 1, 70, 90, device="cuda", dtype=dtype)
+        for weights in (None, c, (c > 0.95).to(dtype)):
+            replay._seen.clear()
+            expected = bilateral.torch.solve(reference, target, weights, **options)
+            for _ in range(2):
+                found = bilateral.torch.solve(reference, target, weights, **options)
+                assert torch.equal(found, expected), (found - expected).abs().max()
+            (recorder,) = replay._seen.values()
+            assert recorder.recordings
 
     def test_calls_like_one_before_take_a_shorter_way(self, monkeypatch):
         torch.manual_seed(6)
@@ -262,7 +299,8 @@ class TestOnAGpu:
                     taken.append(True)
         assert taken == [True, True, False, True, True, False, False, True, False, True]
 
-    def test_recorded_gradients_are_the_plain_ones(self):
+    @pytest.mark.parametrize("sigma_xy", [8, 20])
+    def test_recorded_gradients_are_the_plain_ones(self, sigma_xy):
         torch.manual_seed(3)
         reference = (torch.rand(1, 3, 90, 120, device="cuda") * 255).to(torch.uint8) // 32 * 32
         c, h = torch.rand(2, 1, 1, 90, 120, device="cuda")
@@ -273,7 +311,7 @@ class TestOnAGpu:
         def solved(target, weights, robust):
             inputs = target.clone(), weights.clone(), torch.tensor(3.0).cuda()
             *maps, factor = inputs = [value.requires_grad_() for value in inputs]
-            more = {"iterations": 3} if robust else {}
+            more = {"sigma_xy": sigma_xy, **({"iterations": 3} if robust else {})}
             solve = bilateral.torch.solve_robust if robust else bilateral.torch.solve
             return inputs, solve(reference, *maps, smoothness=factor, **more)
 

@@ -14,9 +14,8 @@ from torch import Tensor
 from bilateral.ops.cuda.constants import constant
 from bilateral.ops.cuda.kernel import kernel
 from bilateral.ops.cuda.layout import Layout
-from bilateral.ops.cuda.prefix import sums_before
 
-_MOST_PIXELS = 256
+_MOST_PIXELS = 1024
 """Of a tile whose colours are found one by one."""
 _BLOCK = 64
 """Of the pixels of larger ones."""
@@ -157,7 +156,7 @@ def _sorted_colours(
     area = (heights[:, None] * widths[None, :]).reshape(-1).repeat(images)
     ends = torch.cumsum(area, 0)
     at = torch.arange(keys.shape[0], dtype=ends.dtype, device=keys.device)
-    tile = torch.searchsorted(ends, at, right=True).to(torch.int32)
+    tile = torch.searchsorted(ends, at, right=True, out_int32=True)
     order = torch.argsort(keys, stable=True)
     order = order[torch.argsort(tile[order], stable=True)]
     keys, tile = keys[order], tile[order]
@@ -166,31 +165,21 @@ def _sorted_colours(
     number = torch.cumsum(new, 0, dtype=torch.int32) - 1
     total = number[-1:] + 1
     found = int(total) if room is None else room
-    kept = number.clamp(max=found - 1).long()
-    like: dict[str, Any] = {"dtype": torch.int32, "device": keys.device}
-    # The last one written must be the first of its colour, so the others go to the end.
-    to = torch.where((new != 0) & (number < found), kept, found)
-    first_member = torch.full((found + 1,), keys.shape[0], **like)
-    first_member.scatter_reduce_(0, to, at.to(torch.int32), "amin")
-    first_member[-1] = keys.shape[0]
-    own_keys = torch.zeros(found + 1, dtype=keys.dtype, device=keys.device)
-    own_keys.scatter_(0, to, keys)
-    own_tile = torch.zeros(found + 1, **like)
-    own_tile.scatter_(0, to, tile)
-    counts = torch.zeros(images * tiles.tiles, **like)
-    counts.scatter_add_(0, tile.long(), new)
-    members = pixels[order]
-    first = sums_before(counts).clamp(max=found)
+    every = torch.arange(found + 1, dtype=torch.int32, device=keys.device)
+    first_member = torch.searchsorted(number, every, out_int32=True)
+    first_member[-1:].fill_(keys.shape[0])
+    own = first_member[:-1].clamp(max=keys.shape[0] - 1)
+    first = torch.cat([number.index_select(0, ends - area), total]).clamp(max=found)
     return Colours(
-        own_keys[:-1],
-        own_tile[:-1],
+        keys.index_select(0, own),
+        tile.index_select(0, own),
         first_member.diff(),
         first,
         first[:: tiles.tiles].contiguous(),
         total,
         strange,
         None,
-        members,
+        pixels.index_select(0, order),
         first_member,
     )
 

@@ -18,13 +18,6 @@ def prefix_sums(values: Tensor) -> Tensor:
     return out
 
 
-def sums_before(counts: Tensor) -> Tensor:
-    """0, then the cumulative sums."""
-    out = torch.zeros(counts.shape[0] + 1, dtype=torch.int32, device=counts.device)
-    torch.cumsum(counts, 0, dtype=torch.int32, out=out[1:])
-    return out
-
-
 @kernel
 def _add_up(values, out, count, BLOCK: tl.constexpr):
     before = tl.zeros((), values.dtype.element_ty)

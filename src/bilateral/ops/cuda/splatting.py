@@ -9,6 +9,9 @@ from bilateral.ops.cuda.colours import tile_pixels, tile_programs
 from bilateral.ops.cuda.grid import Grid
 from bilateral.ops.cuda.kernel import kernel
 
+_PART = 1024
+"""Sorted pixels are summed up in parts of so many."""
+
 
 def splat(grid: Grid, pixels: Tensor) -> Tensor:
     """S pixels: (B H W, K) to (n_vertices, K)."""
@@ -115,12 +118,12 @@ def _sum_members(grid: Grid, values: Tensor, out: Tensor) -> Tensor:
     assert colours.members is not None
     assert colours.first_member is not None
     ordered = values.index_select(0, colours.members).double()
-    block = 1024
-    parts = torch.nn.functional.pad(ordered, (0, 0, 0, -ordered.shape[0] % block))
-    parts = parts.view(-1, block, values.shape[1])
+    parts = torch.nn.functional.pad(ordered, (0, 0, 0, -ordered.shape[0] % _PART))
+    parts = parts.view(-1, _PART, values.shape[1])
     # Two levels of prefix sums, each by one thread block: the same in every run.
     inner = _running(parts)
-    before = _running(inner[:, -1][None])[0] - inner[:, -1]
+    last = inner[:, -1].contiguous()
+    before = _running(last[None])[0] - last
     sums = (inner + before[:, None]).view(-1, values.shape[1])
     sums = torch.cat([torch.zeros_like(sums[:1]), sums])
     found = sums[colours.first_member[1:].long()] - sums[colours.first_member[:-1].long()]

@@ -163,7 +163,7 @@ def range_sums(
     """Sums over [begin, end): from the prefix sums at both ends, and the parts in between.
 
     Where there are several, they are added up in `before`, by each program that needs them: all
-    write the same.
+    write the same. A range's sum does not depend on what others a program has, as room decides.
     """
     k = tl.arange(0, KP)
     low = tl.load(begin + g, mask=mask, other=0) - 1
@@ -175,17 +175,20 @@ def range_sums(
     total -= tl.load(sums + at_low, mask=(mask & (low >= 0))[:, None] & columns, other=0)
     from_part = tl.load(part_before + g, mask=mask, other=0)
     to_part = tl.load(part_last + g, mask=mask, other=0)
-    most = tl.max(to_part - from_part, 0)
-    if most == 1:
+    apart = to_part - from_part
+    most = tl.max(apart, 0)
+    if most > 0:
         at = from_part[:, None] * KP + k[None, :]
-        total += tl.load(parts + at, mask=(to_part > from_part)[:, None], other=0)
+        total += tl.load(parts + at, mask=(apart == 1)[:, None], other=0)
     if most > 1:
         p = tl.arange(0, PA)
         own = tl.load(parts + p[:, None] * KP + k[None, :], mask=(p < count)[:, None], other=0)
         tl.store(before + p[:, None] * KP + k[None, :], tl.cumsum(own, 0) - own)
         tl.debug_barrier()
-        total += tl.load(before + to_part[:, None] * KP + k[None, :])
-        total -= tl.load(before + from_part[:, None] * KP + k[None, :])
+        several = (apart > 1)[:, None]
+        between = tl.load(before + to_part[:, None] * KP + k[None, :], mask=several, other=0)
+        at = from_part[:, None] * KP + k[None, :]
+        total += between - tl.load(before + at, mask=several, other=0)
     return total
 
 
