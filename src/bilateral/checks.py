@@ -830,8 +830,8 @@ def scores(
     several, most = values.shape[2] > 1, sums.max(initial=1)
     if logits is None:
         least = sums.min(initial=1) if several else 1.0
-        logits = bool(low < 0 or max(most - 1, 1 - least) > _SUM_TOLERANCE)
-    elif not logits and (low < 0 or (not several and most > 1 + _SUM_TOLERANCE)):
+        logits = are_logits(low, least, most)
+    elif not logits and not are_probabilities(low, 1.0 if several else most):
         raise ValueError(
             f"{name}: expected probabilities from 0 to 1, since logits=False, got "
             f"{low if low < 0 else most}. Leave logits out, or give logits=True."
@@ -840,6 +840,16 @@ def scores(
     layout = () if given.ndim == 2 else (given.shape[2],)
     result = usual if dtype is None else _result_dtype(dtype)
     return Scores(values, bool(logits), finite, layout, result)
+
+
+def are_logits(low: float, least: float, most: float) -> bool:
+    """Whether scores can be no probabilities, by their lowest and by the classes' sums."""
+    return bool(low < 0 or max(most - 1, 1 - least) > _SUM_TOLERANCE)
+
+
+def are_probabilities(low: float, high: float) -> bool:
+    """Whether scores in this range may be probabilities."""
+    return bool(low >= 0 and high <= 1 + _SUM_TOLERANCE)
 
 
 def _mask_values(name: str, values: Array) -> None:

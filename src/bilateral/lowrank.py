@@ -56,22 +56,33 @@ def reduce(system: System, tolerance: float) -> Reduced | None:
         unit = system.unit / largest
         weighted, scale = weighted * unit, scale * unit
     mean, covariance = cpu.covariance(weight, weighted)
+    basis = leading(covariance, tolerance)
+    if basis is None:
+        return None
+    basis = basis.astype(weight.dtype)
+    mean = mean.astype(weight.dtype)
+    few = cpu.project(weight, weighted, mean, basis)
+    # Errors count relative to the widest of the channels that a reduced one takes part in.
+    reduced = System(weight, few, system.smoothness, np.full(len(basis), scale.max()), largest)
+    return Reduced(reduced, mean, basis, unit)
+
+
+def leading(covariance: Array, tolerance: float) -> Array | None:
+    """The fewest directions, as rows, that leave out no more than this part of the variance.
+
+    None if these are too many to be worth it.
+    """
     mass, vectors = np.linalg.eigh(covariance)
     # What is left out by keeping all but the first, the first two, ... (eigh sorts upwards).
     left_out = np.cumsum(np.maximum(mass, 0.0))
     dropped = int(np.searchsorted(left_out, tolerance * left_out[-1], side="right"))
     rank = max(mass.size - dropped, 1)
-    if not _pays(mass.size, rank):
+    if not pays(mass.size, rank):
         return None
-    basis = np.ascontiguousarray(vectors[:, : -rank - 1 : -1].T, weight.dtype)
-    mean = mean.astype(weight.dtype)
-    few = cpu.project(weight, weighted, mean, basis)
-    # Errors count relative to the widest of the channels that a reduced one takes part in.
-    reduced = System(weight, few, system.smoothness, np.full(rank, scale.max()), largest)
-    return Reduced(reduced, mean, basis, unit)
+    return np.ascontiguousarray(vectors[:, : -rank - 1 : -1].T)
 
 
-def _pays(channels: int, rank: int) -> bool:
+def pays(channels: int, rank: int) -> bool:
     """Whether solving fewer channels makes up for finding and expanding them.
 
     Both cost about as much as solving one channel (docs/performance.md).

@@ -1,6 +1,6 @@
 """Enlarging a map: separable interpolation with half-pixel centres and replicated borders."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,12 @@ def bicubic(values: Array, shape: tuple[int, ...]) -> Array:
 
 def bilinear(values: Array, shape: tuple[int, ...]) -> Array:
     """Interpolate an (h, w) or (h, w, K) map to another shape, linearly along both axes."""
-    return interpolate(values, shape, lambda t: np.maximum(1 - t, 0), reach=1)
+    return interpolate(values, shape, _linear, reach=1)
+
+
+def linear_samples(size: int, length: int) -> Iterator[tuple[Array, Array]]:
+    """Which samples `bilinear` weighs by what, along an axis from one size to another."""
+    return _samples(size, length, _linear, reach=1)
 
 
 def interpolate(values: Array, shape: tuple[int, ...], kernel: Kernel, reach: int) -> Array:
@@ -33,15 +38,22 @@ def interpolate(values: Array, shape: tuple[int, ...], kernel: Kernel, reach: in
 
 
 def _along_first_axis(values: Array, length: int, kernel: Kernel, reach: int) -> Array:
-    size = len(values)
+    out = np.zeros((length, *values.shape[1:]), values.dtype)
+    for at, weight in _samples(len(values), length, kernel, reach):
+        out += weight.astype(values.dtype).reshape(-1, *[1] * (values.ndim - 1)) * values[at]
+    return out
+
+
+def _samples(size: int, length: int, kernel: Kernel, reach: int) -> Iterator[tuple[Array, Array]]:
     position = (np.arange(length) + 0.5) * size / length - 0.5
     before = np.floor(position).astype(np.intp)
-    out = np.zeros((length, *values.shape[1:]), values.dtype)
     for sample in range(1 - reach, reach + 1):
         at = before + sample
-        weight = kernel(np.abs(position - at)).astype(values.dtype)
-        out += weight.reshape(-1, *[1] * (values.ndim - 1)) * values[np.clip(at, 0, size - 1)]
-    return out
+        yield np.clip(at, 0, size - 1), kernel(np.abs(position - at))
+
+
+def _linear(t: Array) -> Array:
+    return np.asarray(np.maximum(1 - t, 0))
 
 
 def _cubic(t: Array) -> Array:

@@ -12,7 +12,7 @@ from bilateral.cli.labels import LABEL_FORMATS, best_class, stored_labels
 from bilateral.cli.outputs import dtype_for, photo_for
 from bilateral.cli.result import Files, Result, Task
 from bilateral.cli.shared import Shared
-from bilateral.tasks.segmentation import CONFIDENCES
+from bilateral.tasks.segmentation_rules import CONFIDENCES
 
 Array = NDArray[Any]
 

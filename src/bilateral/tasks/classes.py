@@ -10,15 +10,19 @@ from bilateral.tasks.outline import Ranked, rank
 
 Array = NDArray[Any]
 
-_LOWEST = -80.0
+LOWEST = -80.0
 """A logit this far below the largest is one of probability 0, and its exponential is above 0."""
-_ACTIVE = 0.25
+ACTIVE = 0.25
 """A class that is no pixel's label, and nowhere more probable than this, takes no part."""
-_FAINT = 0.05
+FAINT = 0.05
 """A class that is nowhere more probable than this is no pixel's label."""
-_NOTHING = 1e-30
-_ROUNDING = 1e-3
+NOTHING = 1e-30
+ROUNDING = 1e-3
 """Sums of probabilities that are off by no more than this are left to the result's."""
+NEAREST = 0.25
+"""What the nearest of four samples weighs at least."""
+BELOW_BEST = 1 - 1e-6
+"""Times the best probability, for classes that take no part."""
 
 
 class Probabilities(NamedTuple):
@@ -48,7 +52,7 @@ def at_size(scores: checks.Scores, shape: tuple[int, ...]) -> Probabilities:
         some = sums > 0
         known = some if known is None else known & some
         sums = np.where(some, sums, 1)
-    if scores.logits or np.abs(sums - 1).max() > _ROUNDING:
+    if scores.logits or np.abs(sums - 1).max() > ROUNDING:
         p = p / sums[..., np.newaxis]
     return Probabilities(p, known)
 
@@ -71,15 +75,15 @@ class Active(NamedTuple):
 def active(p: Array) -> Active:
     """Those of (H, W, K) probabilities that are the label of a pixel, or near to it."""
     highest = p.max(axis=0).max(axis=0)
-    labels = np.flatnonzero(highest >= min(_FAINT, 0.99 / p.shape[2]))
+    labels = np.flatnonzero(highest >= min(FAINT, 0.99 / p.shape[2]))
     few = _planes(p, labels)
     ranked = rank(few)
     best = np.bincount(ranked.labels.ravel(), minlength=len(labels)) > 0
-    kept = best | (highest[labels] >= _ACTIVE)
+    kept = best | (highest[labels] >= ACTIVE)
     if not kept.all():
         labels, few = labels[kept], np.ascontiguousarray(few[..., kept])
     sums = _sums(few)
-    scale = 1 / np.maximum(sums, _NOTHING)
+    scale = 1 / np.maximum(sums, NOTHING)
     few *= scale
     scale = scale[..., 0]
     ranked = (
@@ -101,14 +105,14 @@ def joined(p: Array, few: Active, x: Array) -> Array:
 
     The others stay as they are, but below the best.
     """
-    sums = np.maximum(_sums(x), _NOTHING)
+    sums = np.maximum(_sums(x), NOTHING)
     if few.share is None:
         return np.asarray(x / sums)
     x = x * (np.clip(few.share, 0, 1) / sums)
     out = p.copy()
     crowded = few.rest * x.shape[2] >= few.share.min()  # the best has one part of so many at least
     if crowded:
-        np.minimum(out, (1 - 1e-6) * rank(x).best[..., np.newaxis], out=out)
+        np.minimum(out, BELOW_BEST * rank(x).best[..., np.newaxis], out=out)
     for i, k in enumerate(few.classes):
         out[..., k] = x[..., i]
     return out / _sums(out) if crowded else out
@@ -136,9 +140,9 @@ def _known(scores: checks.Scores) -> tuple[Array, Array | None]:
 def _below_zero(logits: Array) -> Array:
     """Logits up to 0 that mean the same, none so low that a pixel could be left with nothing."""
     top = logits.max()
-    if top - logits.min() <= -_LOWEST:
+    if top - logits.min() <= -LOWEST:
         return np.asarray(logits - top)
-    below: Array = np.maximum(logits - logits.max(axis=2, keepdims=True), _LOWEST)
+    below: Array = np.maximum(logits - logits.max(axis=2, keepdims=True), LOWEST)
     return below
 
 
@@ -149,5 +153,5 @@ def _interpolated(
         return resize.bilinear(values, shape), None
     share = resize.bilinear(known.astype(np.float32), shape)
     values = resize.bilinear(values, shape)
-    seen = share >= 0.25  # what the nearest of four weighs at least
+    seen = share >= NEAREST
     return values / np.where(seen, share, 1)[..., np.newaxis], seen

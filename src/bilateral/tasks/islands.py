@@ -9,7 +9,7 @@ from bilateral.ops import cpu
 
 Array = NDArray[Any]
 
-_ROUNDS = 4
+ROUNDS = 4
 """Islands that touch nothing but islands wait for the next round."""
 
 
@@ -19,7 +19,7 @@ def flood(labels: NDArray[np.int32], least: float) -> NDArray[np.int32]:
     A label map of which nothing else would be left stays as it is.
     """
     everywhere = np.ones(labels.shape, np.bool_)
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         regions, count = cpu.find_regions(labels.astype(np.float32), everywhere, 0.5)
         small = np.bincount(regions.ravel(), minlength=count + 1) < least
         small[0] = False

@@ -1,5 +1,6 @@
 """What the outlines of labels tell: how far to trust them, and how much of each class there is."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,13 +11,17 @@ from bilateral.tasks.islands import flood
 
 Array = NDArray[Any]
 
-_LEAST_TRUST = 0.01
-_LARGEST_BIAS = 0.25
+LEAST_TRUST = 0.01
+LARGEST_BIAS = 0.25
 """Of a class's log odds: its area may change if that is what the photograph says."""
-_ROUNDS = 20
-_STEP = 0.5
-_SETTLED = 0.003
-_FEW_PIXELS = 20
+CLOSE = math.exp(-2 * LARGEST_BIAS)
+"""A class must be as probable as this part of the best, or no bias makes it the label."""
+DOUBT = 0.5
+"""A label is in doubt if the next class is less than this below it."""
+ROUNDS = 20
+STEP = 0.5
+SETTLED = 0.003
+FEW_PIXELS = 20
 """A change of an area by less than about this is of no account."""
 
 
@@ -48,7 +53,7 @@ def belt(ranked: Ranked, known: Array | None) -> float:
     Doubtful are pixels whose two best classes differ by less than a half: where a map was
     interpolated linearly between sure labels, that is half of a cell.
     """
-    doubt = ranked.best - ranked.second < 0.5
+    doubt = ranked.best - ranked.second < DOUBT
     if known is not None:
         doubt &= known
     length = sum(_changes(ranked.labels, known, axis) for axis in (0, 1))
@@ -71,7 +76,7 @@ def trust(labels: NDArray[np.int32], known: Array | None, radius: int) -> Array:
     if known is not None:
         labels = np.where(known, labels, np.int32(-1))
     c: Array = -np.expm1(-2 * np.square(cpu.relative_depth(labels, radius)))
-    return np.maximum(c, np.float32(_LEAST_TRUST))
+    return np.maximum(c, np.float32(LEAST_TRUST))
 
 
 def keep_areas(x: Array, before: Array, known: Array | None) -> Array:
@@ -82,7 +87,7 @@ def keep_areas(x: Array, before: Array, known: Array | None) -> Array:
     """
     classes = x.shape[2]
     now = rank(x)
-    close = now.second > now.best * np.exp(-2 * _LARGEST_BIAS)
+    close = now.second > now.best * CLOSE
     after = now.labels
     if known is not None:
         close, before, after = close & known, before[known], after[known]
@@ -90,11 +95,11 @@ def keep_areas(x: Array, before: Array, known: Array | None) -> Array:
     sure = found - np.bincount(now.labels[close], minlength=classes)
     scores = np.log(np.maximum(x[close], np.finfo(x.dtype).tiny))
     bias = np.zeros(classes)
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         found = sure + np.bincount((scores + bias).argmax(axis=1), minlength=classes)
-        step = _STEP * np.log((wanted + _FEW_PIXELS) / (found + _FEW_PIXELS))
-        last, bias = bias, np.clip(bias + step, -_LARGEST_BIAS, _LARGEST_BIAS)
-        if np.abs(bias - last).max() < _SETTLED:
+        step = STEP * np.log((wanted + FEW_PIXELS) / (found + FEW_PIXELS))
+        last, bias = bias, np.clip(bias + step, -LARGEST_BIAS, LARGEST_BIAS)
+        if np.abs(bias - last).max() < SETTLED:
             break
     weighed: Array = x * np.exp(bias).astype(x.dtype)
     return weighed

@@ -1,7 +1,7 @@
 """Semantic segmentation (paper, section 5.4): outlines of classes where the photograph has them."""
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -10,29 +10,10 @@ from bilateral import checks
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
 from bilateral.tasks import classes, outline
-from bilateral.tasks.cells import cell_size
+from bilateral.tasks import segmentation_rules as rules
+from bilateral.tasks.segmentation_rules import USUAL, Settings
 
 Array = NDArray[Any]
-
-CONFIDENCES = ("boundary", "uniform", "entropy")
-
-_CELL = 24.0
-"""The largest cells in an image of 0.35 megapixels, in pixels; 17 in one of 500 x 366."""
-_BELTS = 4
-"""A cell is as wide as this many belts of doubt: twice a network's own, as far as that shows."""
-_SMOOTHNESS = {"boundary": 4.0, "uniform": 16.0, "entropy": 16.0}
-"""The less the confidences are on the whole, the less of it there must be."""
-_TOLERANCE = 0.01
-"""Of the solve: labels feel nothing of it."""
-_VOTE = 0.2
-"""Radius of the vote's window, in cells."""
-_ISLAND = 0.25
-"""Area of the smallest region, in squares of cells."""
-_LEAST_TRUST = 0.01
-_EASY = 16.0
-"""Up to this smoothness the pyramid converges soon, and is ready sooner than multigrid."""
-_LEAST = 1e-9
-"""Of a solution: probabilities may be below 0 by a rounding error."""
 
 
 def refine_segmentation(
@@ -43,11 +24,11 @@ def refine_segmentation(
     labels: bool = False,
     logits: bool | None = None,
     ignore: ArrayLike | None = None,
-    sigma_xy: float | None = None,
-    sigma_luma: float = 16.0,
-    sigma_chroma: float = 8.0,
-    smoothness: float | None = None,
-    rank_tolerance: float | None = 1e-4,
+    sigma_xy: float | None = USUAL.sigma_xy,
+    sigma_luma: float = USUAL.sigma_luma,
+    sigma_chroma: float = USUAL.sigma_chroma,
+    smoothness: float | None = USUAL.smoothness,
+    rank_tolerance: float | None = USUAL.rank_tolerance,
     reference_max: float | None = None,
     dtype: DTypeLike | None = None,
 ) -> Any:
@@ -146,13 +127,7 @@ def refine_segmentation(
     if known is not None:
         checks.some_scores(known)
         p = np.where(known[..., np.newaxis], p, 0)
-    settings = Settings(
-        None if sigma_xy is None else checks.positive("sigma_xy", sigma_xy),
-        checks.positive("sigma_luma", sigma_luma),
-        checks.positive("sigma_chroma", sigma_chroma),
-        None if smoothness is None else checks.positive("smoothness", smoothness),
-        rank_tolerance,
-    )
+    settings = Settings(sigma_xy, sigma_luma, sigma_chroma, smoothness, rank_tolerance).checked()
     few = classes.active(p)
     x = _refine(few, known, guide, confidence, settings)
     if labels:
@@ -164,16 +139,6 @@ def refine_segmentation(
     return checks.as_dtype(full.reshape(*shape, *scores.layout), scores.dtype)
 
 
-class Settings(NamedTuple):
-    """Numbers of the recipe; None: what suits the map."""
-
-    sigma_xy: float | None
-    sigma_luma: float
-    sigma_chroma: float
-    smoothness: float | None
-    rank_tolerance: float | None
-
-
 def _refine(
     few: classes.Active,
     known: Array | None,
@@ -183,27 +148,14 @@ def _refine(
 ) -> Array:
     """The recipe, for the classes that take part."""
     p, before = few.p, few.ranked
-    cell = settings.sigma_xy or _cell(before, known)
+    cell = settings.sigma_xy or rules.cell_for(before.labels.shape, outline.belt(before, known))
     c = _confidence(confidence, p, before.labels, known, cell)
-    smoothness = settings.smoothness
-    if smoothness is None:
-        kind = confidence if isinstance(confidence, str) else "uniform"
-        smoothness = _SMOOTHNESS[kind]
-    # The grids' cells overlap by half, so that no outline suffers from the cells of both.
-    x = sum(
-        _solve(p, c, guide, settings._replace(sigma_xy=cell, smoothness=smoothness), round(shift))
-        for shift in (0, cell / 2)
+    settings = settings._replace(
+        sigma_xy=cell, smoothness=rules.smoothness_for(settings, confidence)
     )
-    x = outline.keep_areas(np.maximum(x, _LEAST), before.labels, known)
-    return outline.calm(x, round(cell * _VOTE), cell**2 * _ISLAND)
-
-
-def _cell(before: outline.Ranked, known: Array | None) -> float:
-    """The size of cells that suits a map and its image."""
-    most = cell_size(before.labels.shape, _CELL, least=8)
-    width = outline.belt(before, known)
-    # Where there is no doubt at all, nothing is known of how exact the outlines are.
-    return float(np.clip(_BELTS * width, most / 2, most)) if width > 0 else most
+    x = sum(_solve(p, c, guide, settings, shift) for shift in rules.shifts(cell))
+    x = outline.keep_areas(np.maximum(x, rules.LEAST), before.labels, known)
+    return outline.calm(x, round(cell * rules.VOTE), cell**2 * rules.ISLAND)
 
 
 def _confidence(
@@ -219,11 +171,11 @@ def _confidence(
         c = checks.plain_weights("confidence", confidence, labels.shape, np.dtype(np.float64))
         checks.some_scores(c > 0 if known is None else (c > 0) & known)
         c = (c / c.max()).astype(np.float32)
-    elif checks.choice("confidence", confidence, CONFIDENCES) == "boundary":
+    elif rules.kind_of(confidence) == "boundary":
         c = outline.trust(labels, known, round(cell))
     elif confidence == "entropy":
         entropy = -np.sum(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny)), axis=2)
-        c = np.maximum(1 - entropy / np.log(max(p.shape[2], 2)), _LEAST_TRUST)
+        c = np.maximum(1 - entropy / np.log(max(p.shape[2], 2)), rules.LEAST_TRUST)
     if known is None:
         return c
     return known.astype(np.float32) if c is None else np.where(known, c, 0)
@@ -239,7 +191,6 @@ def _solve(
     """Solve on a grid whose cells begin `shift` pixels before the image does."""
     smoothness = settings.smoothness or 1.0
     least = 1.0 if c is None else float(c.min())
-    easy = smoothness <= _EASY and least >= _LEAST_TRUST / 2
     before = [(shift, 0), (shift, 0)]
     if shift > 0 and c is None:
         c = np.ones(p.shape[:2], np.float32)
@@ -253,8 +204,8 @@ def _solve(
     solver = BilateralSolver(
         grid,
         smoothness,
-        tolerance=_TOLERANCE,
-        preconditioner="pyramid" if easy else "multigrid",
+        tolerance=rules.TOLERANCE,
+        preconditioner=rules.preconditioner_for(smoothness, least),
         initial="pyramid",
     )
     # Solutions sum to 1 as the classes do: the one with most pixels follows from the others.

@@ -1,5 +1,6 @@
 """Refining what a segmentation network returns."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,8 @@ import torch
 from torch import Tensor
 
 from bilateral import tasks
-from bilateral.torch import shapes
+from bilateral.tasks.segmentation_rules import USUAL, Settings
+from bilateral.torch import operators, shapes
 
 
 def refine_segmentation(
@@ -18,14 +20,19 @@ def refine_segmentation(
     labels: bool = False,
     logits: bool | None = None,
     ignore: Tensor | None = None,
+    sigma_xy: float | None = USUAL.sigma_xy,
+    sigma_luma: float = USUAL.sigma_luma,
+    sigma_chroma: float = USUAL.sigma_chroma,
+    smoothness: float | None = USUAL.smoothness,
+    rank_tolerance: float | None = USUAL.rank_tolerance,
+    reference_max: float | None = None,
     dtype: torch.dtype | None = None,
-    **options: Any,
 ) -> Tensor:
     """Move the outlines of a segmentation to the edges of the images that it belongs to.
 
-    `bilateral.tasks.refine_segmentation` for tensors, which see for what it does. It is meant for
-    inference and gives no gradients: it chooses labels on its way. To train with a solver inside
-    the network use `bilateral.torch.solve`.
+    `bilateral.tasks.refine_segmentation` for tensors, which see for what it does. Probabilities on
+    a CUDA device are refined there. It is meant for inference and gives no gradients: it chooses
+    labels on its way. To train with a solver inside the network use `bilateral.torch.solve`.
 
     Parameters
     ----------
@@ -42,11 +49,10 @@ def refine_segmentation(
         Whether `probabilities` are logits; left out, their values tell, for all images at once.
     ignore : (B, H, W) tensor of bool or integers, optional
         Nonzero where the probabilities mean nothing; without B it serves all images.
+    sigma_xy, sigma_luma, sigma_chroma, smoothness, rank_tolerance, reference_max
+        As for arrays.
     dtype : torch.dtype, optional
         The result's, if not that of `probabilities` or, for labels, int64.
-    **options
-        `sigma_xy`, `sigma_luma`, `sigma_chroma`, `smoothness`, `rank_tolerance` and
-        `reference_max`, as for arrays.
 
     Returns
     -------
@@ -65,32 +71,48 @@ def refine_segmentation(
     >>> mask.shape, mask[0, 32, [0, 39, 40, 95]].tolist()
     (torch.Size([1, 64, 96]), [0, 0, 1, 1])
     """
+    settings = Settings(sigma_xy, sigma_luma, sigma_chroma, smoothness, rank_tolerance).checked()
     scores, images = shapes.scores(probabilities, image)
     count = len(scores)
-    trust = (
-        [confidence] * count
-        if isinstance(confidence, str)
-        else shapes.per_pixel("confidence", confidence, count)
-    )
-    unseen = [None] * count if ignore is None else shapes.per_pixel("ignore", ignore, count)
-    if logits is None:
-        logits = shapes.are_logits(scores)
-    refined = [
-        tasks.refine_segmentation(
-            np.moveaxis(shapes.array(one), 0, -1),
-            np.moveaxis(shapes.array(photo), 0, -1),
-            confidence=c if isinstance(c, str) else shapes.array(c),
+    if not isinstance(confidence, str):
+        confidence = shapes.per_pixel("confidence", confidence, count)
+    if ignore is not None:
+        ignore = shapes.per_pixel("ignore", ignore, count)
+    on_device = _is_on_device(scores)
+    if logits is None and not on_device:
+        logits = shapes.are_logits(scores, ignore)
+
+    def on_cpu(i: int) -> Tensor:
+        found = tasks.refine_segmentation(
+            np.moveaxis(shapes.array(scores[i]), 0, -1),
+            np.moveaxis(shapes.array(images[i]), 0, -1),
+            confidence=confidence if isinstance(confidence, str) else shapes.array(confidence[i]),
             labels=labels,
             logits=logits,
-            ignore=None if hidden is None else shapes.array(hidden),
-            **options,
+            ignore=None if ignore is None else shapes.array(ignore[i]),
+            reference_max=reference_max,
+            **settings._asdict(),
         )
-        for one, photo, c, hidden in zip(scores, images, trust, unseen, strict=True)
-    ]
-    found = torch.from_numpy(np.stack(refined))
-    if not labels:
-        found = found.movedim(-1, 1).contiguous()
+        return torch.from_numpy(found if labels else np.moveaxis(found, -1, 0))
+
+    if on_device:
+        task = scores, images, confidence, ignore, logits, settings, reference_max
+        found = _refine_on_device(task, labels, on_cpu)
+    else:
+        found = torch.stack([on_cpu(i) for i in range(count)])
     if probabilities.ndim == 3:
         found = found.squeeze(0)
     usual = found.dtype if labels or not scores.is_floating_point() else probabilities.dtype
     return found.to(probabilities.device, usual if dtype is None else dtype)
+
+
+def _is_on_device(scores: Tensor) -> bool:
+    return scores.is_cuda
+
+
+def _refine_on_device(task: Any, labels: bool, on_cpu: Callable[[int], Tensor]) -> Tensor:
+    operators.load_device()  # or an error that says what to install
+    from bilateral.torch import device_segmentation
+
+    with operators.there(task[0]), torch.no_grad():
+        return device_segmentation.refine(device_segmentation.Task(*task), labels, on_cpu)

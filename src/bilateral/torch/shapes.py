@@ -245,13 +245,14 @@ def per_pixel(name: str, value: Tensor, images: int) -> Tensor:
     return given.expand(images, -1, -1)
 
 
-def are_logits(scores: Tensor) -> bool | None:
+def are_logits(scores: Tensor, ignore: Tensor | None) -> bool | None:
     """Whether any image of a batch has logits; None if one alone may tell."""
     if len(scores) == 1:
         return None
+    hidden = [None] * len(scores) if ignore is None else [array(one != 0) for one in ignore]
     return any(
-        checks.scores("probabilities", array(one).swapaxes(0, 2), None, (), None).logits
-        for one in scores
+        checks.scores("probabilities", array(one).transpose(1, 2, 0), None, (), None, hide).logits
+        for one, hide in zip(scores, hidden, strict=True)
     )
 
 

@@ -9,6 +9,7 @@ import triton
 _SIZES = [
     "across",
     "bounds_of_images",
+    "classes",
     "coarse_room",
     "columns",
     "count",
@@ -19,6 +20,7 @@ _SIZES = [
     "lower",
     "most_steps",
     "programs",
+    "radius",
     "room",
     "rows",
     "steps",
