@@ -95,7 +95,21 @@ def made_up(quick: bool) -> dict[str, Any]:
         "middle": {"size": size, "everywhere": timing, "few": timing},
         "batch": {"size": (480, 640), "seconds": timing, "images_per_second": 3999.0},
         "training": {"size": size, "forward": timing, "backward": timing, "ratio": 1.0},
-        "agreement": {"size": (512, 512), "difference": 2e-6, "repeats": 5, "identical": 5},
+        "segmentation": {
+            "size": (375, 500),
+            "classes": 21,
+            "seconds": timing,
+            "cpu_seconds": timing,
+            "labels_differ": 7,
+        },
+        "agreement": {
+            "size": (512, 512),
+            "cells": (8, 40),
+            "differences": [1e-7, 2e-6],
+            "difference": 2e-6,
+            "repeats": 5,
+            "identical": 5,
+        },
     }
     device = {"name": "a device", "bytes": 2**37, "cache_bytes": 6e7}
     return {
@@ -156,6 +170,8 @@ def test_the_report_renders() -> None:
     assert all(f"| {name}" in text for name in FLOORS)
     assert "| 2560 x 1600, 25 steps, reference to output, ms |     1.50, 1.50 |" in text
     assert "8192 x 8192: 100.0 ms, the first call, with compilations, 2000.0, 8.0 GiB" in text
+    assert "7 of 187,500" in text
+    assert "2.0e-06 |            5 of 5" in text
     assert "raised OutOfMemoryError, nothing (MISSED); the next small call works" in text
     assert verdicts(text) == [
         ["2.00", "met"],

@@ -15,7 +15,7 @@ from benchmarks.speed.cuda.floors import floors
 
 NAME = "speed.cuda"
 REPEATS, QUICK_REPEATS = 30, 3
-MIDDLE, CROP = (1080, 1920), (480, 640)
+MIDDLE, CROP, PHOTO = (1080, 1920), (480, 640), (375, 500)
 QUICK, QUICK_CROP = (512, 512), (256, 384)
 
 
@@ -87,6 +87,7 @@ def measure_photograph(
         "middle": said("middle", calls.middle(task, MIDDLE, repeats)),
         "batch": said("batch", calls.batch(task, crop, repeats)),
         "training": said("training", calls.training(task, MIDDLE, repeats)),
+        "segmentation": said("segmentation", calls.segmentation(task, PHOTO, repeats)),
         "agreement": said("agreement", calls.agreement(task)),
     }
 

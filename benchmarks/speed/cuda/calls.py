@@ -1,4 +1,4 @@
-"""Whole calls of `bilateral.torch.solve` by the host's clock, its own part included."""
+"""Whole calls of `bilateral.torch` by the host's clock, its own part included."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,13 +13,19 @@ from benchmarks.photos import Photo, mirrored
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem, problem
 from benchmarks.speed.cuda.events import WARM_UPS
 from benchmarks.timing import Timing, clock
+from benchmarks.timing import repeated as timed
 
 KNOWN = 0.02
 BATCH = 16
 MANY = 64
 LARGE = 8192
 AGREEMENT_SIDE, AGREEMENT_TOLERANCE = 512, 1e-6
+AGREEMENT_CELLS = (8, 24, 40)
+"""In pixels: colours of large cells are found otherwise."""
+CLASSES = 21
 IDENTICAL_REPEATS = 5
+QUICK_REPEATS = 5
+"""Of what takes long, on the CPU."""
 _TOO_MANY = 64
 """Images for which there is to be no memory."""
 _SLACK = 256 * 2**20
@@ -147,18 +153,44 @@ def many_sizes(task: Task, largest: Size) -> dict[str, Any]:
     }
 
 
+def segmentation(task: Task, size: Size, repeats: int) -> dict[str, Any]:
+    """What a network with cells of 16 pixels might make of three levels of brightness, refined."""
+    image = task.middle(size).reference
+    grey = image.float().mean(1)
+    levels = grey.quantile(torch.tensor([1 / 3, 2 / 3], device=grey.device))
+    labels = torch.bucketize(grey, levels)
+    one_hot = torch.nn.functional.one_hot(labels, CLASSES).movedim(-1, 1).float()
+    scores = 8 * torch.nn.functional.avg_pool2d(one_hot, 16, ceil_mode=True)
+    refine = bilateral.torch.refine_segmentation
+    call = partial(refine, scores, image, labels=True)
+    there = partial(refine, scores.cpu(), image.cpu(), labels=True)
+    return {
+        "size": (image.shape[2], image.shape[3]),
+        "classes": CLASSES,
+        "seconds": repeated(repeats, call),
+        "cpu_seconds": timed(there, QUICK_REPEATS),
+        "labels_differ": int((call().cpu() != there()).sum()),
+    }
+
+
 def agreement(task: Task) -> dict[str, Any]:
     """How far the CPU's solution is, relative to its norm, and whether repeats are the same."""
     crop = task.middle((AGREEMENT_SIDE, AGREEMENT_SIDE)).trusted()
     there = Task(*(map_.cpu() for map_ in crop))
-    solve = partial(crop.solve, tolerance=AGREEMENT_TOLERANCE)
-    expected, found = there.solve(tolerance=AGREEMENT_TOLERANCE), solve()
-    difference = (found.cpu().double() - expected.double()).norm() / expected.double().norm()
+    differences, identical = [], []
+    for cell in AGREEMENT_CELLS:
+        options = {"sigma_xy": cell, "tolerance": AGREEMENT_TOLERANCE}
+        expected, found = there.solve(**options).double(), crop.solve(**options)
+        differences.append(float((found.cpu().double() - expected).norm() / expected.norm()))
+        repeats = (crop.solve(**options) for _ in range(IDENTICAL_REPEATS))
+        identical.append(sum(torch.equal(again, found) for again in repeats))
     return {
         "size": crop.size,
-        "difference": float(difference),
+        "cells": AGREEMENT_CELLS,
+        "differences": differences,
+        "difference": max(differences),
         "repeats": IDENTICAL_REPEATS,
-        "identical": sum(torch.equal(solve(), found) for _ in range(IDENTICAL_REPEATS)),
+        "identical": min(identical),
     }
 
 

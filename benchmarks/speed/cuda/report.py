@@ -18,7 +18,16 @@ TARGETS = {
 
 
 def as_text(results: dict[str, Any]) -> str:
-    sections = (_heading, _stages, _calls, _training, _agreement, _once, _for_the_notes)
+    sections = (
+        _heading,
+        _stages,
+        _calls,
+        _training,
+        _segmentation,
+        _agreement,
+        _once,
+        _for_the_notes,
+    )
     return "\n\n".join(section(results) for section in sections) + "\n"
 
 
@@ -101,17 +110,31 @@ def _training(results: dict[str, Any]) -> str:
     return "## With the target's gradient, in ms\n\n" + table(header, rows)
 
 
+def _segmentation(results: dict[str, Any]) -> str:
+    rows, given = [], results["photographs"]
+    for row in given:
+        found = row["segmentation"]
+        times = spread(found["seconds"]), spread(found["cpu_seconds"])
+        pixels = found["size"][0] * found["size"][1]
+        differ = f"{found['labels_differ']:,} of {pixels:,}"
+        rows.append([f"{row['photo']}, {_by(found)}", *times, differ])
+    header = ("photograph", "device", "CPU", "labels that differ")
+    classes = given[0]["segmentation"]["classes"]
+    return f"## refine_segmentation, {classes} classes, in ms\n\n" + table(header, rows)
+
+
 def _agreement(results: dict[str, Any]) -> str:
-    rows = [
-        [
-            f"{row['photo']}, {_by(row['agreement'])}",
-            f"{row['agreement']['difference']:.1e}",
-            f"{row['agreement']['identical']} of {row['agreement']['repeats']}",
-        ]
-        for row in results["photographs"]
-    ]
-    header = ("photograph", "difference from the CPU", "identical repeats")
-    return "## Agreement at a tolerance of 1e-6, relative to the norm\n\n" + table(header, rows)
+    rows, given = [], results["photographs"]
+    for row in given:
+        found = row["agreement"]
+        differences = (f"{difference:.1e}" for difference in found["differences"])
+        same = f"{found['identical']} of {found['repeats']}"
+        rows.append([f"{row['photo']}, {_by(found)}", *differences, same])
+    cells = (f"cells of {cell}" for cell in given[0]["agreement"]["cells"])
+    header = ("photograph", *cells, "identical repeats")
+    return "## Difference from the CPU at a tolerance of 1e-6, relative to the norm\n\n" + table(
+        header, rows
+    )
 
 
 def _once(results: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from bilateral.torch.device import Inputs, Options
 from bilateral.torch.graphs import lasting
 from bilateral.torch.recording import Recording, Rooms
 
-_KEPT = 4
+_KEPT = 8
 """Recordings of so many kinds of solve are kept."""
 
 _lock = threading.Lock()
