@@ -393,14 +393,23 @@ class TestOnAGpu:
     def test_recordings_give_way(self):
         replay.forget()
         large = torch.rand(1, 1, 1024, 1024).cuda()
-        expected = bilateral.torch.solve(large, large)
-        replay._seen.clear()
-        for side in (1023, 1022, 1021):
-            image = large[..., :side, :side].contiguous()
-            for _ in range(2):
-                bilateral.torch.solve(image, image)
-        with little_memory(2**20):
-            assert torch.equal(bilateral.torch.solve(large, large), expected)
+        small = large[..., :400, :400].contiguous()
+        scores = torch.rand(1, 3, 25, 25).cuda()
+        calls = [
+            lambda: bilateral.torch.solve(large, large),
+            lambda: bilateral.torch.domain_transform(large, large, 8, 8),
+            lambda: bilateral.torch.refine_segmentation(scores, small, logits=True),
+        ]
+        expected = [call() for call in calls]
+        for call, known in zip(calls, expected, strict=True):
+            replay._seen.clear()
+            for side in (1023, 1022, 1021):
+                image = large[..., :side, :side].contiguous()
+                for _ in range(2):
+                    bilateral.torch.solve(image, image)
+            assert sum(bool(recorder.recordings) for recorder in replay._seen.values()) == 3
+            with little_memory(2**20):
+                assert torch.equal(call(), known)
 
     def test_gradcheck(self):
         torch.manual_seed(0)

@@ -292,6 +292,10 @@ def test_a_batch_is_its_images_one_by_one() -> None:
     for i in range(2):
         alone = bilateral.torch.refine_segmentation(maps[i], images[i])
         torch.testing.assert_close(found[i], alone)
+    maps[1] = torch.nan
+    with pytest.raises(ValueError, match="expected finite values at one pixel") as caught:
+        bilateral.torch.refine_segmentation(maps, images)
+    assert caught.value.__notes__ == ["In image 1 of the batch."]
 
 
 @pytest.mark.usefixtures("exact")

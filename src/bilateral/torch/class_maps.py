@@ -106,21 +106,21 @@ class Active(NamedTuple):
     """(H, W) their sum among all classes; None: 1."""
 
 
-class Looks(NamedTuple):
+class Counts(NamedTuple):
     """What the host must know of probabilities."""
 
     known: int
     """How many pixels are."""
     trusted: int
     """How many of these have a confidence above 0."""
-    counts: list[int]
+    labels: list[int]
     """Of how many each class is the label."""
     highest: list[float]
     """Of each class."""
 
 
-def look(given: Probabilities, confidence: Tensor | None) -> Looks:
-    """Wait for the device, and look at the probabilities; without a confidence all are trusted."""
+def count(given: Probabilities, confidence: Tensor | None) -> Counts:
+    """Wait for the device, and count; without a confidence all known pixels are trusted."""
     ranked = rank(given.p)
     counts = count_labels(ranked.labels, len(given.p), given.known)
     known = given.known.sum()[None]
@@ -128,10 +128,10 @@ def look(given: Probabilities, confidence: Tensor | None) -> Looks:
     numbers = known, trusted, counts, ranked.highest
     first, second, *others = torch.cat([n.double() for n in numbers]).tolist()
     classes = len(given.p)
-    return Looks(int(first), int(second), [int(n) for n in others[:classes]], others[classes:])
+    return Counts(int(first), int(second), [int(n) for n in others[:classes]], others[classes:])
 
 
-def active(given: Probabilities, seen: Looks) -> Active:
+def active(given: Probabilities, seen: Counts) -> Active:
     """The classes that are the label of a pixel, or near to it."""
     p = given.p
     chosen = _chosen(seen, p.shape[1] * p.shape[2])
@@ -142,13 +142,13 @@ def active(given: Probabilities, seen: Looks) -> Active:
     return Active(chosen, few, rank(few), None if whole else 1 - (p.sum(0) - sums))
 
 
-def _chosen(seen: Looks, pixels: int) -> list[int]:
+def _chosen(seen: Counts, pixels: int) -> list[int]:
     every = range(len(seen.highest))
     # Unknown pixels have the first label that is more than faint.
     least = min(rules.FAINT, 0.99 / len(every))
     unknown = next(k for k in every if seen.highest[k] >= least) if seen.known < pixels else -1
     return [
-        k for k in every if seen.counts[k] > 0 or seen.highest[k] >= rules.ACTIVE or k == unknown
+        k for k in every if seen.labels[k] > 0 or seen.highest[k] >= rules.ACTIVE or k == unknown
     ]
 
 

@@ -20,7 +20,7 @@ Warn = Callable[[pcg.Outcome, Options], None]
 Inverse = Callable[[Tensor], tuple[device.Inverse, pcg.Outcome]]
 
 
-def _spared(function: Callable[..., T]) -> Callable[..., T]:
+def spared(function: Callable[..., T]) -> Callable[..., T]:
     """The same, which if there is too little memory gives back that of recordings."""
 
     @wraps(function)
@@ -36,7 +36,7 @@ def _spared(function: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
-@_spared
+@spared
 def solve(
     warn: Warn,
     reference: Tensor,
@@ -62,7 +62,7 @@ def solve(
     return _maps(x, target.shape, count), kept.keep([problem] * count)
 
 
-@_spared
+@spared
 def infer(
     warn: Warn,
     reference: Tensor,
@@ -81,7 +81,7 @@ def infer(
     return _maps(found.x, target.shape, count)
 
 
-@_spared
+@spared
 def infer_again(
     warn: Warn,
     key: Any,
@@ -105,7 +105,7 @@ def recording_key(
     return replay.key(inputs, Options(*config))
 
 
-@_spared
+@spared
 def gradients(
     warn: Warn,
     handle: Tensor,
@@ -136,7 +136,7 @@ def gradients(
     )
 
 
-@_spared
+@spared
 def apply_inverse(
     warn: Warn,
     handle: Tensor,
@@ -157,7 +157,7 @@ def apply_inverse(
     return _maps(out, g.shape, count)
 
 
-@_spared
+@spared
 def surroundings(
     _: Warn,
     handle: Tensor,

@@ -5,7 +5,6 @@ part, how large cells must be, and whether there are islands.
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,25 +17,10 @@ from bilateral.tasks import segmentation_rules as rules
 from bilateral.tasks.segmentation_rules import Settings
 from bilateral.torch import class_maps, device_outline, shapes
 from bilateral.torch.functional import solve
+from bilateral.torch.segmentation import Task
 
 _ROUNDING = 1e-5
 """Of solutions, relative."""
-
-
-class Task(NamedTuple):
-    """What to refine: a batch of B."""
-
-    scores: Tensor
-    """(B, K, h, w)"""
-    images: Tensor
-    """(B, 1 or 3, H, W)"""
-    confidence: str | Tensor
-    """(B, H, W)"""
-    ignore: Tensor | None
-    """(B, H, W)"""
-    logits: bool | None
-    settings: Settings
-    reference_max: float | None
 
 
 class Looks(NamedTuple):
@@ -55,13 +39,13 @@ class Looks(NamedTuple):
     """The least of the confidences given, relative to the largest."""
 
 
-def refine(task: Task, labels: bool, on_cpu: Callable[[int], Tensor]) -> Tensor:
+def refine(given: Task) -> Tensor:
     """Probabilities (B, K, H, W), or labels (B, H, W).
 
-    What is wrong with an image the CPU will say, for which there is `on_cpu`.
+    What is wrong with an image the CPU will say.
     """
-    highest = _check(task)
-    task, seen = _look(task)
+    highest = _check(given)
+    task, seen = _look(given)
     several = task.scores.shape[1] > 1
     logits = task.logits
     if logits is None:
@@ -69,8 +53,8 @@ def refine(task: Task, labels: bool, on_cpu: Callable[[int], Tensor]) -> Tensor:
     out = []
     for i, found in enumerate(seen):
         fits = logits or checks.are_probabilities(found.low, 1.0 if several else found.most)
-        refined = _refine(task, i, found, logits, highest, labels) if fits and found.valid else None
-        out.append(on_cpu(i) if refined is None else refined)
+        refined = _refine(task, i, found, logits, highest) if fits and found.valid else None
+        out.append(given.on_cpu(i).to(task.scores.device) if refined is None else refined)
     return torch.stack(out)
 
 
@@ -143,19 +127,17 @@ def _look(task: Task) -> tuple[Task, list[Looks]]:
     return task, looks
 
 
-def _refine(
-    task: Task, i: int, seen: Looks, logits: bool, highest: float, labels: bool
-) -> Tensor | None:
+def _refine(task: Task, i: int, seen: Looks, logits: bool, highest: float) -> Tensor | None:
     """One image; None if it has nothing known."""
     image, settings = task.images[i], task.settings
     hidden = None if task.ignore is None else task.ignore[i]
     given = class_maps.at_size(task.scores[i], logits, seen.finite, hidden, image.shape[1:])
     c = None if isinstance(task.confidence, str) else task.confidence[i]
-    looks = class_maps.look(given, c)
-    if looks.trusted == 0:
+    counts = class_maps.count(given, c)
+    if counts.trusted == 0:
         return None
-    few = class_maps.active(given, looks)
-    known = None if looks.known == given.known.numel() else given.known
+    few = class_maps.active(given, counts)
+    known = None if counts.known == given.known.numel() else given.known
     p, before = few.p, few.ranked
     sums = p.sum((1, 2)).double()
     width, *totals = torch.cat([device_outline.belt(before, known)[None], sums]).tolist()
@@ -173,7 +155,7 @@ def _refine(
     favour(x, before.labels, 1 + _ROUNDING)  # where classes are alike, labels stay
     x = device_outline.keep_areas(x, before.labels, known)
     x = device_outline.calm(x, round(cell * rules.VOTE), cell**2 * rules.ISLAND)
-    if labels:
+    if task.labels:
         return class_maps.labels(few, x)
     full = class_maps.joined(given.p, few, x)
     return full if task.scores.shape[1] > 1 else full[1:]

@@ -269,5 +269,6 @@ class _Backend(NamedTuple):
 
 def _backend(tensor: Tensor) -> _Backend:
     if tensor.is_cuda:
-        return _Backend(_filter_on_device, _transposed_on_device)
+        spared = operators.load_device().spared
+        return _Backend(spared(_filter_on_device), spared(_transposed_on_device))
     return _Backend(_filter, _transposed)

@@ -1,7 +1,6 @@
 """Refining what a segmentation network returns."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +9,46 @@ from torch import Tensor
 from bilateral import tasks
 from bilateral.tasks.segmentation_rules import USUAL, Settings
 from bilateral.torch import operators, shapes
+
+
+class Task(NamedTuple):
+    """What to refine: a batch of B."""
+
+    scores: Tensor
+    """(B, K, h, w)"""
+    images: Tensor
+    """(B, 1 or 3, H, W)"""
+    confidence: str | Tensor
+    """(B, H, W)"""
+    ignore: Tensor | None
+    """(B, H, W)"""
+    logits: bool | None
+    labels: bool
+    """Whether they are wanted, and not probabilities."""
+    settings: Settings
+    reference_max: float | None
+
+    def on_cpu(self, i: int) -> Tensor:
+        """One of its images by the task for arrays: (K, H, W), or labels (H, W)."""
+        confidence, ignore = self.confidence, self.ignore
+        try:
+            found = tasks.refine_segmentation(
+                np.moveaxis(shapes.array(self.scores[i]), 0, -1),
+                np.moveaxis(shapes.array(self.images[i]), 0, -1),
+                confidence=confidence
+                if isinstance(confidence, str)
+                else shapes.array(confidence[i]),
+                labels=self.labels,
+                logits=self.logits,
+                ignore=None if ignore is None else shapes.array(ignore[i]),
+                reference_max=self.reference_max,
+                **self.settings._asdict(),
+            )
+        except ValueError as error:
+            if len(self.scores) > 1:
+                error.add_note(f"In image {i} of the batch.")
+            raise
+        return torch.from_numpy(found if self.labels else np.moveaxis(found, -1, 0))
 
 
 def refine_segmentation(
@@ -78,41 +117,28 @@ def refine_segmentation(
         confidence = shapes.per_pixel("confidence", confidence, count)
     if ignore is not None:
         ignore = shapes.per_pixel("ignore", ignore, count)
-    on_device = _is_on_device(scores)
-    if logits is None and not on_device:
-        logits = shapes.are_logits(scores, ignore)
-
-    def on_cpu(i: int) -> Tensor:
-        found = tasks.refine_segmentation(
-            np.moveaxis(shapes.array(scores[i]), 0, -1),
-            np.moveaxis(shapes.array(images[i]), 0, -1),
-            confidence=confidence if isinstance(confidence, str) else shapes.array(confidence[i]),
-            labels=labels,
-            logits=logits,
-            ignore=None if ignore is None else shapes.array(ignore[i]),
-            reference_max=reference_max,
-            **settings._asdict(),
-        )
-        return torch.from_numpy(found if labels else np.moveaxis(found, -1, 0))
-
-    if on_device:
-        task = scores, images, confidence, ignore, logits, settings, reference_max
-        found = _refine_on_device(task, labels, on_cpu)
-    else:
-        found = torch.stack([on_cpu(i) for i in range(count)])
+    task = Task(scores, images, confidence, ignore, logits, labels, settings, reference_max)
+    found = _refine_on_device(task) if _is_on_device(scores) else _refine(task)
     if probabilities.ndim == 3:
         found = found.squeeze(0)
     usual = found.dtype if labels or not scores.is_floating_point() else probabilities.dtype
     return found.to(probabilities.device, usual if dtype is None else dtype)
 
 
+def _refine(task: Task) -> Tensor:
+    if task.logits is None:
+        task = task._replace(logits=shapes.are_logits(task.scores, task.ignore))
+    return torch.stack([task.on_cpu(i) for i in range(len(task.scores))])
+
+
 def _is_on_device(scores: Tensor) -> bool:
     return scores.is_cuda
 
 
-def _refine_on_device(task: Any, labels: bool, on_cpu: Callable[[int], Tensor]) -> Tensor:
-    operators.load_device()  # or an error that says what to install
+def _refine_on_device(task: Task) -> Tensor:
+    spared = operators.load_device().spared  # or an error that says what to install
     from bilateral.torch import device_segmentation
 
-    with operators.there(task[0]), torch.no_grad():
-        return device_segmentation.refine(device_segmentation.Task(*task), labels, on_cpu)
+    with operators.there(task.scores), torch.no_grad():
+        found: Tensor = spared(device_segmentation.refine)(task)
+        return found
