@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.kernel import kernel
+from bilateral.ops.cuda.prefix import earlier, later
 
 _BLOCK = 256
 _ROWS, _COLUMNS = 64, 16
@@ -45,16 +46,6 @@ def _differs(labels, other, there, own):
     return there & (label != own) & (label >= 0) & (own >= 0)
 
 
-@triton.jit
-def _later(a, b):
-    return tl.maximum(a, b)
-
-
-@triton.jit
-def _earlier(a, b):
-    return tl.minimum(a, b)
-
-
 @kernel
 def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """How far above or below the nearest pixel at an outline is."""
@@ -70,7 +61,7 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
         edge |= _differs(labels, i + 1, mask & (x + 1 < width), own)
         edge |= _differs(labels, i - width, mask & (y > 0), own)
         edge |= _differs(labels, i + width, mask & (y + 1 < height), own)
-        seen = tl.associative_scan(tl.where(edge, y, -_FAR), 0, _later)
+        seen = tl.associative_scan(tl.where(edge, y, -_FAR), 0, later)
         seen = tl.maximum(seen, last)
         tl.store(distance + i, tl.minimum(y - seen, _FAR), mask=mask)
         last = tl.max(seen, 0)[None, :]
@@ -80,7 +71,7 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
         mask = (y < height) & (x < width)
         i = y * width + x
         above = tl.load(distance + i, mask=mask, other=_FAR)
-        seen = tl.associative_scan(tl.where(above == 0, y, 2 * _FAR), 0, _earlier, reverse=True)
+        seen = tl.associative_scan(tl.where(above == 0, y, 2 * _FAR), 0, earlier, reverse=True)
         seen = tl.minimum(seen, last)
         tl.store(distance + i, tl.minimum(above, seen - y), mask=mask)
         last = tl.min(seen, 0)[None, :]

@@ -1,6 +1,7 @@
-"""Cumulative sums of integers."""
+"""Cumulative sums of integers, and what extremes along a row come from."""
 
 import torch
+import triton
 import triton.language as tl
 from torch import Tensor
 
@@ -16,6 +17,18 @@ def prefix_sums(values: Tensor) -> Tensor:
     out = torch.empty_like(values)
     _add_up[(1,)](values, out, values.shape[0], BLOCK=2048, num_warps=8)
     return out
+
+
+@triton.jit
+def later(a, b):
+    """Of two places: for `tl.associative_scan`."""
+    return tl.maximum(a, b)
+
+
+@triton.jit
+def earlier(a, b):
+    """Likewise."""
+    return tl.minimum(a, b)
 
 
 @kernel

@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.ops.cuda.kernel import kernel
+from bilateral.ops.cuda.prefix import later
 
 _BLOCK = 256
 
@@ -54,11 +55,6 @@ def border_votes(
     return votes
 
 
-@triton.jit
-def _later(a, b):
-    return tl.maximum(a, b)
-
-
 @kernel
 def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
     """The first pixel of each one's run along its row."""
@@ -70,7 +66,7 @@ def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
         i = row + x
         own = tl.load(labels + i, mask=mask, other=0)
         left = tl.load(labels + i - 1, mask=mask & (x > 0), other=0)
-        first = tl.associative_scan(tl.where(own != left, i, row), 0, _later)
+        first = tl.associative_scan(tl.where(own != left, i, row), 0, later)
         first = tl.maximum(first, last)
         tl.store(start + i, first, mask=mask)
         tl.store(parent + i, first, mask=mask)
