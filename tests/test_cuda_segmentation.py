@@ -288,8 +288,9 @@ def test_a_batch_is_its_images_one_by_one() -> None:
     maps = torch.stack([planes(network()), planes(network()).flip(0)])
     images = torch.stack([planes(PHOTO), planes(PHOTO).flip(1)])
     found = bilateral.torch.refine_segmentation(maps, images)
-    again = bilateral.torch.refine_segmentation(maps, images)
-    torch.testing.assert_close(found, again, atol=0, rtol=0)
+    if COMPILED:  # where they might differ
+        again = bilateral.torch.refine_segmentation(maps, images)
+        torch.testing.assert_close(found, again, atol=0, rtol=0)
     for i in range(2):
         alone = bilateral.torch.refine_segmentation(maps[i], images[i])
         torch.testing.assert_close(found[i], alone)
