@@ -175,7 +175,7 @@ def _confidence(
         c = outline.trust(labels, known, round(cell))
     elif confidence == "entropy":
         entropy = -np.sum(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny)), axis=2)
-        c = np.maximum(1 - entropy / np.log(max(p.shape[2], 2)), rules.LEAST_TRUST)
+        c = np.maximum(1 - entropy / np.log(max(p.shape[2], 2)), outline.LEAST_TRUST)
     if known is None:
         return c
     return known.astype(np.float32) if c is None else np.where(known, c, 0)

@@ -6,6 +6,7 @@ import numpy as np
 
 from bilateral import checks
 from bilateral.tasks.cells import cell_size
+from bilateral.tasks.outline import LEAST_TRUST
 
 CONFIDENCES = ("boundary", "uniform", "entropy")
 
@@ -21,7 +22,6 @@ VOTE = 0.2
 """Radius of the vote's window, in cells."""
 ISLAND = 0.25
 """Area of the smallest region, in squares of cells."""
-LEAST_TRUST = 0.01
 _EASY = 16.0
 """Up to this smoothness the pyramid converges soon, and is ready sooner than multigrid."""
 LEAST = 1e-9

@@ -14,6 +14,7 @@ from torch import Tensor
 from bilateral import checks, lowrank
 from bilateral.ops.cuda.labels import favour
 from bilateral.tasks import segmentation_rules as rules
+from bilateral.tasks.outline import LEAST_TRUST
 from bilateral.tasks.segmentation_rules import Settings
 from bilateral.torch import class_maps, device_outline, shapes
 from bilateral.torch.functional import solve
@@ -177,7 +178,7 @@ def _confidence(
     elif confidence == "entropy":
         p = few.p
         entropy = -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(0)
-        c = (1 - entropy / math.log(max(len(p), 2))).clamp(min=rules.LEAST_TRUST)
+        c = (1 - entropy / math.log(max(len(p), 2))).clamp(min=LEAST_TRUST)
     if known is None:
         return c
     return known.float() if c is None else torch.where(known, c, 0)
