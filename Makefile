@@ -18,7 +18,7 @@ test: lint core-test $(VENV)/installed-test ## all checks and tests
 	$(BIN)/python -m pytest -n auto
 
 test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
-	$(PYTHON) -m pytest tests/test_cuda.py tests/test_cuda_multigrid.py tests/test_cuda_recordings.py tests/test_cuda_segmentation.py tests/test_torch_domain_transform.py
+	$(PYTHON) -m pytest tests/backends/cuda tests/torch/test_torch_domain_transform.py
 
 bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
 	$(PYTHON) -m benchmarks.speed.cuda $(if $(DATA),--data $(DATA))

@@ -15,7 +15,7 @@ from bilateral.confidence import (
     left_right_consistency,
     upsampling_support,
 )
-from strategies import Array, references, seeds, shapes
+from support.strategies import Array, references, seeds, shapes
 
 nan, inf = np.nan, np.inf
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bilateral
-import reference as oracle
 from bilateral import BilateralGrid, BilateralSolver, GemanMcClure
-from strategies import BLURS, Array, seeds, smoothnesses, weights
+from oracles import reference as oracle
+from support.strategies import BLURS, Array, seeds, smoothnesses, weights
 
 EXACTLY = {"tolerance": 0, "max_iterations": 3000}
 sigmas = st.sampled_from([1.0, 2.0, 3.0]) | st.floats(0.4, 12)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bilateral
-import reference as oracle
 from bilateral import BilateralGrid
-from strategies import (
+from oracles import reference as oracle
+from support.strategies import (
     BLURS,
     WHITE,
     Array,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import bilateral
 from bilateral import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Welsch
-from strategies import seeds
+from support.strategies import seeds
 
 inf, nan = math.inf, math.nan
 

@@ -8,7 +8,7 @@ from hypothesis import given
 
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver, domain_transform
-from strategies import Array, Problem, problems
+from support.strategies import Array, Problem, problems
 
 PAIR = (4.0, 12.0)
 REFERENCE = np.tile(np.uint8([20, 60, 200, 90]), (12, 6))

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bilateral
-import reference as oracle
 from bilateral import BilateralGrid, BilateralSolver, ConvergenceWarning
-from strategies import Array, Problem, picture, problems, seeds
+from oracles import reference as oracle
+from support.strategies import Array, Problem, picture, problems, seeds
 
 EXACTLY = {"tolerance": 0, "max_iterations": 3000}
 may_stop_early = pytest.mark.filterwarnings("ignore::bilateral.ConvergenceWarning")

@@ -18,7 +18,7 @@ import pytest
 
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver
-from strategies import Array
+from support.strategies import Array
 
 COUNTS = (1, 2, 3, 7)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skimage import data, io, transform
 
 from bilateral import color
-from bilateral.cli.brush import strokes
+from bilateral.cli.demo.strokes import strokes
 
 Picture = NDArray[np.uint8]
 

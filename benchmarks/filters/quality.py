@@ -10,7 +10,7 @@ from skimage import io
 import bilateral
 from benchmarks.paper import published
 from benchmarks.superres.scenes import rms, scenes
-from bilateral import resize
+from bilateral.filters import resize
 
 Map = NDArray[np.float64]
 

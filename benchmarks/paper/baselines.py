@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
-from bilateral import resize
+from bilateral.filters import resize
 
 Array = NDArray[Any]
 

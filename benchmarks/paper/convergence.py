@@ -16,8 +16,8 @@ from benchmarks.speed.cases import SIGMAS, SMOOTHNESS, Problem, problem
 from benchmarks.speed.convergence import Case
 from benchmarks.tables import table
 from benchmarks.timing import clock
-from bilateral import system
-from bilateral.ops import cpu
+from bilateral.backends import cpu
+from bilateral.numerics import system
 
 NAME = "convergence"
 TITLE = "Convergence (Figure 3)"

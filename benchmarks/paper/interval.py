@@ -24,7 +24,7 @@ from benchmarks.paper.cells import Cell, Results, Setting, Values
 from benchmarks.tables import ms, table
 from benchmarks.timing import clock, geometric_mean
 from bilateral import color, confidence
-from bilateral.ops import cpu
+from bilateral.backends import cpu
 
 NAME = "interval"
 TITLE = "Intervals (Table 1 and the supplement's defocus)"

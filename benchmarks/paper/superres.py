@@ -18,7 +18,7 @@ from benchmarks.superres.scenes import FACTORS, Scene, made, rms, scenes
 from benchmarks.tables import met, table
 from benchmarks.timing import clock, geometric_mean
 from benchmarks.worker import Worker
-from bilateral import resize
+from bilateral.filters import resize
 from bilateral.tasks import superres_depth
 
 NAME = "superres"

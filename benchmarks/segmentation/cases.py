@@ -12,7 +12,7 @@ from skimage.io import imread
 
 from benchmarks.photos import OWN
 from benchmarks.supplement.lowrank import read_images
-from bilateral import resize
+from bilateral.filters import resize
 
 Array = NDArray[Any]
 

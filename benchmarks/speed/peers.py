@@ -10,7 +10,7 @@ from benchmarks.speed.cases import SMOOTHNESS, STEPS, Map, Problem
 from benchmarks.worker import Worker, probe
 
 WORKER = Path(__file__).with_name("opencv_worker.py")
-ORACLE = Path(__file__).parents[2] / "tests" / "reference.py"
+ORACLE = Path(__file__).parents[2] / "tests" / "oracles" / "reference.py"
 
 
 def opencv_versions(python: str) -> dict[str, str] | None:

@@ -4,8 +4,9 @@ import numpy as np
 
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
 from benchmarks.timing import clock
-from bilateral import checks, color
-from bilateral.ops import cpu
+from bilateral import color
+from bilateral import validation as checks
+from bilateral.backends import cpu
 
 STAGES = ("grid", "pyramid", "bistochastize", "splat", "start", "PCG", "slice")
 

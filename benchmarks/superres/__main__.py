@@ -12,7 +12,7 @@ from benchmarks.paper import published
 from benchmarks.superres.scenes import FACTORS, Scene, made, rms, scenes
 from benchmarks.tables import met, table
 from benchmarks.timing import Timing, clock, geometric_mean
-from bilateral import resize
+from bilateral.filters import resize
 from bilateral.tasks import superres_depth
 
 PRESETS = ("paper", "fast", "best")

@@ -11,7 +11,8 @@ from skimage.io import imread
 
 from benchmarks.machine import Others
 from benchmarks.timing import Timing, clock
-from bilateral import BilateralGrid, BilateralSolver, lowrank, system
+from bilateral import BilateralGrid, BilateralSolver
+from bilateral.numerics import lowrank, system
 
 Array = NDArray[Any]
 

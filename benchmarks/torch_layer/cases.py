@@ -13,8 +13,8 @@ import bilateral.torch
 from benchmarks.machine import Others
 from benchmarks.photos import Photo, centre
 from benchmarks.timing import Timing, clock
-from bilateral.torch import derivatives
-from bilateral.torch.config import config
+from bilateral.torch import autograd as derivatives
+from bilateral.torch.options import config
 
 # name, share of known pixels, channels, smoothness
 SETTINGS = (

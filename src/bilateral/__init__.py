@@ -17,14 +17,14 @@ in, the same map smooth and aligned with the edges of a photograph out.
 from typing import Any
 
 from bilateral import confidence, tasks
-from bilateral.domain_transform import domain_transform
+from bilateral.filters.domain_transform import domain_transform
+from bilateral.filters.median import median
+from bilateral.filters.polish import polish
+from bilateral.functional import solve
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning, SolveInfo
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
-from bilateral.median import median
-from bilateral.observation import BlockMeans
-from bilateral.one_call import solve
-from bilateral.polish import polish
+from bilateral.numerics.observation import BlockMeans
 from bilateral.solver import BilateralSolver
 from bilateral.threads import get_num_threads, set_num_threads
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import checks
-from bilateral.domain_transform import domain_transform
+from bilateral import validation as checks
+from bilateral.filters.domain_transform import domain_transform
 
 Array = NDArray[Any]
 

@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import checks, color
-from bilateral.ops import cpu
+from bilateral import color
+from bilateral import validation as checks
+from bilateral.backends import cpu
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import checks
+from bilateral import validation as checks
 
 Array = NDArray[Any]
 

@@ -8,13 +8,15 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import checks, losses, lowrank, robust, system, variance
-from bilateral.domain_transform import domain_transform
+from bilateral import losses
+from bilateral import validation as checks
+from bilateral.backends import cpu
+from bilateral.filters.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning, SolveInfo
-from bilateral.last import Last
-from bilateral.ops import cpu
-from bilateral.system import Callback
+from bilateral.numerics import lowrank, robust, system, variance
+from bilateral.numerics.system import Callback
+from bilateral.numerics.warm_start import Last
 
 Array = NDArray[Any]
 

@@ -2,7 +2,7 @@
 
 import os
 
-from bilateral import checks
+from bilateral import validation as checks
 
 _ENVIRONMENT = "BILATERAL_NUM_THREADS"
 _MOST = 1024

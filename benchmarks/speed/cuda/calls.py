@@ -196,7 +196,9 @@ def agreement(task: Task) -> dict[str, Any]:
 
 def out_of_memory(task: Task, size: Size) -> dict[str, Any]:
     """A batch for which there is no memory, twice, and then a small call within the same limit."""
-    from bilateral.torch import replay  # with Triton, which not all machines have
+    from bilateral.torch.cuda import (
+        recording_cache as replay,  # with Triton, which not all machines have
+    )
 
     crop = task.middle(size).trusted()
     crops = Task(*(torch.cat([map_] * _TOO_MANY) for map_ in crop))

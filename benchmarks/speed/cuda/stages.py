@@ -11,18 +11,21 @@ from benchmarks.speed.cuda.events import timed
 from benchmarks.speed.cuda.floors import Sizes
 from benchmarks.timing import Timing
 from bilateral import color
-from bilateral.ops.cuda import diffusion, pcg, splatting, sums
-from bilateral.ops.cuda import grid as grids
-from bilateral.ops.cuda.colours import Colours, find_colours
-from bilateral.ops.cuda.edges import Edges
-from bilateral.ops.cuda.neighbours import find_neighbours
-from bilateral.ops.cuda.order import Order, sort_vertices
-from bilateral.ops.cuda.preconditioner import Preconditioner
-from bilateral.ops.cuda.pyramid import Pyramid, build_pyramid
-from bilateral.ops.cuda.survey import survey
-from bilateral.torch import device
-from bilateral.torch.config import config
-from bilateral.torch.device import Options
+from bilateral.backends.cuda.grid import grid as grids
+from bilateral.backends.cuda.grid import laplacian as diffusion
+from bilateral.backends.cuda.grid import pyramid_transfer as sums
+from bilateral.backends.cuda.grid import splat as splatting
+from bilateral.backends.cuda.grid.colours import Colours, find_colours
+from bilateral.backends.cuda.grid.edges import Edges
+from bilateral.backends.cuda.grid.neighbours import find_neighbours
+from bilateral.backends.cuda.grid.order import Order, sort_vertices
+from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
+from bilateral.backends.cuda.solve import pcg
+from bilateral.backends.cuda.solve.input_stats import survey
+from bilateral.backends.cuda.solve.preconditioner import Preconditioner
+from bilateral.torch.cuda import system as device
+from bilateral.torch.cuda.system import Options
+from bilateral.torch.options import config
 
 SIGMA = 8.0
 _HIGHEST = 255.0

@@ -11,13 +11,12 @@ import typer
 
 import bilateral
 from bilateral import io
-from bilateral.cli import map_commands as maps
-from bilateral.cli import picture_commands as pictures
-from bilateral.cli import shared
-from bilateral.cli.console import complain
-from bilateral.cli.pairing import UsageError
-from bilateral.cli.result import Task
-from bilateral.cli.warned import listening
+from bilateral.cli.commands import maps, pictures
+from bilateral.cli.commands import options as shared
+from bilateral.cli.commands.command import Task
+from bilateral.cli.display.console import complain
+from bilateral.cli.display.warning_log import listening
+from bilateral.cli.files.pairing import UsageError
 from bilateral.io import atomic
 from bilateral.io.problems import first_line
 
@@ -88,7 +87,7 @@ def demo(
 
     Example: bilateral demo --scene sparse
     """
-    from bilateral.cli import demo
+    from bilateral.cli.demo import demo
 
     return demo.main(output, scene, list_)
 
@@ -101,7 +100,7 @@ def info(
 
     Example: bilateral info
     """
-    from bilateral.cli import info
+    from bilateral.cli.commands import info
 
     return info.show(as_json)
 

@@ -12,14 +12,14 @@ from typing import Literal
 
 import bilateral
 from bilateral import io
-from bilateral.cli import figures as measures
-from bilateral.cli import outputs
-from bilateral.cli.console import complain, watched
-from bilateral.cli.pairing import Source, UsageError, expand, leader
-from bilateral.cli.result import Files, Task
-from bilateral.cli.shared import Shared
-from bilateral.cli.summary import Display
-from bilateral.cli.warned import collected
+from bilateral.cli.commands.command import Files, Task
+from bilateral.cli.commands.options import Shared
+from bilateral.cli.demo import errors as measures
+from bilateral.cli.display.console import complain, watched
+from bilateral.cli.display.progress import Display
+from bilateral.cli.display.warning_log import collected
+from bilateral.cli.files import outputs
+from bilateral.cli.files.pairing import Source, UsageError, expand, leader
 from bilateral.io import atomic
 from bilateral.io.problems import first_line, shown
 
@@ -108,14 +108,14 @@ class Batch:
         record.shape, record.dtype = list(result.output.shape), str(result.output.dtype)
         data = io.encode(result.output, path, pages=result.pages)
         if shared.preview:  # first, so that where there is a result, nothing else is missing
-            from bilateral.cli.previews import preview
+            from bilateral.cli.display.previews import preview
 
             picture = io.encode(preview(self.task.kind, result.shown, shared.range), "x.png")
             outputs.save(outputs.preview_of(path), picture, force=True)
         outputs.save(path, data, to_stdout=to_stdout, force=shared.force)
         if not shared.report:
             return ""
-        from bilateral.cli import report
+        from bilateral.cli.report import page as report
 
         return report.section(
             record.input, self.task.kind, result, truth, record.figures, shared.range
@@ -135,7 +135,7 @@ def run(task: Task, shared: Shared) -> int:
                 print(record.line(), flush=True)
             display.advance(record)
     if shared.report is not None and any(sections.values()):
-        from bilateral.cli import report
+        from bilateral.cli.report import page as report
 
         outputs.make_folder(Path(shared.report).parent)
         parts = [

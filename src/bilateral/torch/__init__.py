@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
-from bilateral.torch.domain_transform import domain_transform
+from bilateral.torch.filters import domain_transform
 from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust

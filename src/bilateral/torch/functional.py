@@ -2,9 +2,10 @@
 
 from torch import Tensor
 
-from bilateral.torch import derivatives, shapes
-from bilateral.torch.config import config
-from bilateral.torch.shortcut import Call
+from bilateral.torch import autograd as derivatives
+from bilateral.torch import inputs as shapes
+from bilateral.torch.cuda.fast_path import Call
+from bilateral.torch.options import config
 
 
 def solve(

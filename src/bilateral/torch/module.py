@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from bilateral import checks
-from bilateral.torch.config import config
+from bilateral import validation as checks
 from bilateral.torch.functional import solve
+from bilateral.torch.options import config
 
 
 class BilateralSolver(nn.Module):

@@ -16,13 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bilateral import inverse
+from bilateral.backends import cpu
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning
-from bilateral.inverse import Inverse
-from bilateral.ops import cpu
+from bilateral.numerics import adjoint as inverse
+from bilateral.numerics.adjoint import Inverse
 from bilateral.solver import BilateralSolver
-from bilateral.torch import batching, kept, shapes
+from bilateral.torch import handles as kept
+from bilateral.torch import inputs as shapes
+from bilateral.torch import vmap as batching
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,7 +83,7 @@ def there(*args: Any) -> Any:
 def load_device() -> Any:
     """The operators for CUDA tensors. Triton is loaded where it is used."""
     try:
-        from bilateral.torch import device_operators
+        from bilateral.torch.cuda import operators as device_operators
     except ModuleNotFoundError as error:
         if error.name != "triton":
             raise

@@ -5,9 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilateral import checks, losses
-from bilateral.torch import derivatives, shapes
-from bilateral.torch.config import config
+from bilateral import losses
+from bilateral import validation as checks
+from bilateral.torch import autograd as derivatives
+from bilateral.torch import inputs as shapes
+from bilateral.torch.options import config
 
 
 def solve_robust(

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from bilateral import tasks
-from bilateral.tasks.segmentation_rules import USUAL, Settings
-from bilateral.torch import operators, shapes
+from bilateral.tasks.segmentation.policy import USUAL, Settings
+from bilateral.torch import inputs as shapes
+from bilateral.torch import operators
 
 
 class Task(NamedTuple):
@@ -137,7 +138,7 @@ def _is_on_device(scores: Tensor) -> bool:
 
 def _refine_on_device(task: Task) -> Tensor:
     spared = operators.load_device().spared  # or an error that says what to install
-    from bilateral.torch import device_segmentation
+    from bilateral.torch.cuda import segmentation as device_segmentation
 
     with operators.there(task.scores), torch.no_grad():
         found: Tensor = spared(device_segmentation.refine)(task)

@@ -1,0 +1,195 @@
+// The domain transform's recursive filter (Gastal & Oliveira 2011): passes over the rows, then
+// the columns, each with half the sigma of the one before.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "base/threads.hpp"
+#include "filters/domain_weights.hpp"
+#include "filters/filter_columns.hpp"
+#include "filters/filter_rows.hpp"
+
+namespace bilateral {
+
+// What the filter found in its input.
+struct DomainInput {
+  bool known = true;   // some pixel is finite in all channels and has weight
+  bool large = false;  // a value is so large that a difference might overflow: nothing was done
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr T largest_value = std::numeric_limits<T>::max() / 4;
+
+// Integers from values that rounding may have put beyond the ends by less than 1/2.
+template <class T, class Pixel>
+void store(const T* from, std::size_t n, Pixel* to) {
+  if constexpr (std::is_floating_point_v<Pixel>) {
+    std::copy_n(from, n, to);
+    return;
+  }
+  constexpr T shift = T{1} / std::numeric_limits<T>::epsilon();  // above it, only integers
+  for (std::size_t i = 0; i < n; ++i)
+    to[i] = static_cast<Pixel>(static_cast<std::int32_t>((from[i] + shift) - shift));
+}
+
+// Pixel: the image's type; T: the one to compute with.
+template <class T, class Pixel>
+class DomainFilter {
+ public:
+  DomainFilter(const DomainWeights<T>& weights, int iterations, const Pixel* image, const T* mass,
+               std::size_t channels, Pixel* out, int threads)
+      : weights_(weights),
+        image_(image),
+        given_mass_(mass),
+        out_(out),
+        height_(weights.height),
+        width_(weights.width),
+        channels_(channels),
+        iterations_(iterations),
+        team_(team_size(threads, height_ * width_ * channels, 65536)),
+        scratch_(static_cast<std::size_t>(team_)) {
+    if constexpr (in_place) {
+      values_ = out;
+    } else {
+      work_ = Buffer<T>(height_ * width_ * channels_);
+      values_ = work_.data();
+    }
+  }
+
+  DomainInput run() {
+    if (given_mass_) masses_ = Buffer<T>(height_ * width_);
+    rows(0);
+    if (large_) return {true, true};
+    if (unknown_ && !masses_.size()) {  // now with masses
+      masses_ = Buffer<T>(height_ * width_);
+      rows(0);
+    }
+    if (masses_.size() && !known_) return {false, false};
+    columns(0);
+    for (int i = 1; i < iterations_; ++i) {
+      rows(i);
+      columns(i);
+    }
+    return {};
+  }
+
+ private:
+  static constexpr bool in_place = std::is_same_v<T, Pixel>;
+  // A strip of columns is passed over twice; meanwhile it should stay in the second-level cache.
+  static constexpr std::size_t strip_bytes = std::size_t{1} << 19, strip_step = 8;
+
+  void rows(int pass) {
+    const std::size_t groups = (height_ + rows_in_turn<T> - 1) / rows_in_turn<T>;
+    parallel_for(team_, groups, [&](std::size_t group, std::size_t rank) {
+      const std::size_t y = group * rows_in_turn<T>, count = std::min(rows_in_turn<T>, height_ - y);
+      if (pass == 0)
+        for (std::size_t r = 0; r < count; ++r) load(y + r);
+      std::vector<T>& scratch = scratch_[rank];
+      const std::size_t n = rows_in_turn<T> * width_;
+      scratch.resize((channels_ + 2) * n + 1);
+      T* w = scratch.data() + (channels_ + 1) * n;
+      filter_rows(values_ + y * width_ * channels_, masses(y * width_), count, width_, channels_,
+                  weights_.across.data() + y * width_, pass, w, scratch.data());
+    });
+  }
+
+  void columns(int pass) {
+    const std::size_t bytes = height_ * (channels_ + 1) * sizeof(T) * strip_step;
+    const std::size_t wide = strip_step * std::clamp<std::size_t>(strip_bytes / bytes, 1, 8);
+    parallel_for(team_, (width_ + wide - 1) / wide, [&](std::size_t i, std::size_t rank) {
+      const std::size_t x = i * wide, pixels = std::min(wide, width_ - x), n = pixels * height_;
+      std::vector<T>& scratch = scratch_[rank];
+      scratch.resize((channels_ + 2) * n + pixels);
+      T* const w = scratch.data();
+      T* const masses = masses_.size() ? w + n : nullptr;
+      const Strip<T> strip{w + 2 * n + pixels, w, masses, w + 2 * n, height_, pixels, channels_};
+      if (masses) copy_strip(masses_.data() + x, width_, masses, pixels, pixels);
+      const std::size_t row = pixels * channels_, stride = width_ * channels_;
+      const bool convert = !in_place && pass == iterations_ - 1;
+      filter_strip(strip, values_ + x * channels_, weights_.down.data() + x, pass, width_,
+                   !convert);
+      if (convert)
+        for (std::size_t y = 0; y < height_; ++y)
+          store(strip.values + y * row, row, out_ + y * stride + x * channels_);
+      if (masses) copy_strip(masses, pixels, masses_.data() + x, width_, pixels);
+    });
+  }
+
+  void copy_strip(const T* from, std::size_t from_stride, T* to, std::size_t to_stride,
+                  std::size_t n) const {
+    for (std::size_t y = 0; y < height_; ++y)
+      std::copy_n(from + y * from_stride, n, to + y * to_stride);
+  }
+
+  T* masses(std::size_t pixel) { return masses_.size() ? masses_.data() + pixel : nullptr; }
+
+  void load(std::size_t y) {
+    const std::size_t row = width_ * channels_;
+    const Pixel* from = image_ + y * row;
+    T* to = values_ + y * row;
+    for (std::size_t i = 0; i < row; ++i) to[i] = static_cast<T>(from[i]);
+    if constexpr (std::is_floating_point_v<Pixel>) {
+      if (!bounded(from, row, largest_value<T>)) inspect(to);
+    }
+    if (masses_.size()) weigh(y, to);
+  }
+
+  void inspect(const T* row) {
+    for (std::size_t i = 0; i < width_ * channels_; ++i) {
+      const T size = std::abs(row[i]);
+      if (!(size <= std::numeric_limits<T>::max()))
+        unknown_ = true;
+      else if (size > largest_value<T>)
+        large_ = true;
+    }
+  }
+
+  void weigh(std::size_t y, T* row) {
+    T* mass = masses(y * width_);
+    bool any = false;
+    for (std::size_t x = 0; x < width_; ++x) {
+      T* pixel = row + x * channels_;
+      bool finite = true;
+      for (std::size_t k = 0; k < channels_; ++k)
+        finite &= std::abs(pixel[k]) <= std::numeric_limits<T>::max();
+      mass[x] = !finite ? T{0} : given_mass_ ? given_mass_[y * width_ + x] : T{1};
+      if (mass[x] == T{0}) std::fill_n(pixel, channels_, T{0});
+      any |= mass[x] > T{0};
+    }
+    if (any) known_ = true;
+  }
+
+  const DomainWeights<T>& weights_;
+  const Pixel* image_;
+  const T* given_mass_;
+  Pixel* out_;
+  std::size_t height_, width_, channels_;
+  int iterations_, team_;
+  T* values_;
+  Buffer<T> work_, masses_;
+  std::vector<std::vector<T>> scratch_;
+  std::atomic<bool> unknown_{false}, large_{false}, known_{false};
+};
+
+}  // namespace detail
+
+// Filters an image with as many interleaved channels as given. `mass` (null: 1 everywhere) is at
+// most 1; a pixel with a value that is not finite has none. Unless out is of type T, values are
+// rounded.
+template <class T, class Pixel>
+DomainInput domain_transform(const DomainWeights<T>& weights, int iterations, const Pixel* image,
+                             const T* mass, std::size_t channels, Pixel* out, int threads) {
+  return detail::DomainFilter<T, Pixel>(weights, iterations, image, mass, channels, out, threads)
+      .run();
+}
+
+}  // namespace bilateral

@@ -1,0 +1,182 @@
+// What neighbouring pixels share in the domain transform (Gastal & Oliveira 2011): a^d, d being
+// their distance along the curve (x, I(x)) of a reference image.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "base/exponential.hpp"
+#include "base/multiversion.hpp"
+#include "base/threads.hpp"
+
+namespace bilateral {
+
+// Reference pixels, channels interleaved: row-major, height x width x channels.
+template <class R>
+struct Guide {
+  const R* data;
+  std::size_t height, width, channels;
+};
+
+// exp(-(step + level * sum_c |I_c(p) - I_c(q)|)) for neighbours p and q.
+struct DomainScale {
+  double step, level;
+};
+
+// The weights of the first pass; each later pass squares them. The first column of `across` and
+// the first row of `down` have no neighbour: 0.
+template <class T>
+struct DomainWeights {
+  std::size_t height, width;
+  Buffer<T> across, down;
+};
+
+namespace detail {
+
+// Integers have exact sums, and those of a byte are few enough for a table.
+template <class T, class R>
+using Difference =
+    std::conditional_t<std::is_integral_v<R>, std::int32_t, std::common_type_t<T, R>>;
+
+template <class D, class R>
+BILATERAL_INLINE D difference(const R* p, const R* q, std::size_t channels) {
+  D sum = 0;
+  for (std::size_t k = 0; k < channels; ++k) {
+    const auto a = static_cast<D>(p[k]), b = static_cast<D>(q[k]);
+    sum += a > b ? a - b : b - a;
+  }
+  return sum;
+}
+
+template <class D, class R>
+BILATERAL_INLINE void differences_of(const R* p, const R* q, std::size_t n, std::size_t channels,
+                                     D* to) {
+  if (channels == 3)
+    for (std::size_t x = 0; x < n; ++x) to[x] = difference<D>(p + 3 * x, q + 3 * x, 3);
+  else if (channels == 1)
+    for (std::size_t x = 0; x < n; ++x) to[x] = difference<D>(p + x, q + x, 1);
+  else
+    for (std::size_t x = 0; x < n; ++x)
+      to[x] = difference<D>(p + channels * x, q + channels * x, channels);
+}
+
+// Whether all |values| are at most `most`, which no NaN is.
+template <class R>
+bool bounded(const R* values, std::size_t n, R most) {
+  std::conditional_t<sizeof(R) == 4, std::int32_t, std::int64_t> beyond = 0;
+  for (std::size_t i = 0; i < n; ++i) beyond |= std::abs(values[i]) <= most ? 0 : 1;
+  return beyond == 0;
+}
+
+// exp(-(step + level * difference))
+template <class D, class T>
+BILATERAL_INLINE void weights_of(const D* __restrict difference, std::size_t n, DomainScale scale,
+                                 T* __restrict to) {
+  using Real = std::conditional_t<std::is_integral_v<D>, T, D>;
+  constexpr Real most = std::numeric_limits<Real>::max(), far = 1e4;  // exp(-far) is 0
+  const auto step = static_cast<Real>(std::min(scale.step, static_cast<double>(most)));
+  const auto level = static_cast<Real>(std::min(scale.level, static_cast<double>(most)));
+  for (std::size_t x = 0; x < n; ++x) {
+    const auto levels = static_cast<Real>(difference[x]);
+    const Real exponent = step + level * (levels < most ? levels : most);  // never 0 * infinity
+    to[x] = decay(static_cast<T>(exponent < far ? exponent : far));
+  }
+}
+
+#define BILATERAL_DIFFERENCES(R, D)                                                     \
+  BILATERAL_MULTIVERSION inline void differences(const R* p, const R* q, std::size_t n, \
+                                                 std::size_t channels, D* to) {         \
+    differences_of(p, q, n, channels, to);                                              \
+  }
+BILATERAL_DIFFERENCES(std::uint8_t, std::int32_t)
+BILATERAL_DIFFERENCES(std::uint16_t, std::int32_t)
+BILATERAL_DIFFERENCES(float, float)
+BILATERAL_DIFFERENCES(float, double)
+BILATERAL_DIFFERENCES(double, double)
+#undef BILATERAL_DIFFERENCES
+
+#define BILATERAL_WEIGHTS(D, T)                                                        \
+  BILATERAL_MULTIVERSION inline void decay_weights(const D* difference, std::size_t n, \
+                                                   DomainScale scale, T* to) {         \
+    weights_of(difference, n, scale, to);                                              \
+  }
+BILATERAL_WEIGHTS(std::int32_t, float)
+BILATERAL_WEIGHTS(std::int32_t, double)
+BILATERAL_WEIGHTS(float, float)
+BILATERAL_WEIGHTS(double, float)
+BILATERAL_WEIGHTS(double, double)
+#undef BILATERAL_WEIGHTS
+
+// From differences to weights.
+template <class T, class R>
+class Decay {
+ public:
+  using D = Difference<T, R>;
+
+  explicit Decay(DomainScale scale) : scale_(scale) {
+    if constexpr (tabulated) {
+      std::array<D, table_size> all;
+      std::iota(all.begin(), all.end(), D{0});
+      decay_weights(all.data(), table_size, scale, table_.data());
+    }
+  }
+
+  void operator()(const D* difference, std::size_t n, T* to) const {
+    if constexpr (tabulated)
+      for (std::size_t x = 0; x < n; ++x) to[x] = table_[static_cast<std::size_t>(difference[x])];
+    else
+      decay_weights(difference, n, scale_, to);
+  }
+
+ private:
+  static constexpr bool tabulated = std::is_same_v<R, std::uint8_t>;
+  static constexpr std::size_t table_size = tabulated ? 3 * 255 + 1 : 0;
+
+  DomainScale scale_;
+  std::array<T, table_size> table_{};
+};
+
+}  // namespace detail
+
+// Throws std::domain_error if a reference value is not finite.
+template <class T, class R>
+DomainWeights<T> domain_weights(const Guide<R>& guide, DomainScale scale, int threads) {
+  const std::size_t width = guide.width, row = width * guide.channels;
+  DomainWeights<T> weights{guide.height, width, Buffer<T>(guide.height * width),
+                           Buffer<T>(guide.height * width)};
+  const detail::Decay<T, R> weigh(scale);
+  const int team = team_size(threads, guide.height * width, 65536);
+  std::vector<std::vector<detail::Difference<T, R>>> scratch(static_cast<std::size_t>(team));
+  parallel_for(team, guide.height, [&](std::size_t y, std::size_t rank) {
+    auto& difference = scratch[rank];
+    difference.resize(width);
+    const R* pixels = guide.data + y * row;
+    if constexpr (std::is_floating_point_v<R>)
+      if (!detail::bounded(pixels, row, std::numeric_limits<R>::max()))
+        throw std::domain_error("reference: expected finite values, got others.");
+    T* across = weights.across.data() + y * width;
+    across[0] = T{0};
+    detail::differences(pixels + guide.channels, pixels, width - 1, guide.channels,
+                        difference.data());
+    weigh(difference.data(), width - 1, across + 1);
+    T* down = weights.down.data() + y * width;
+    if (y == 0) {
+      std::fill_n(down, width, T{0});
+    } else {
+      detail::differences(pixels, pixels - row, width, guide.channels, difference.data());
+      weigh(difference.data(), width, down);
+    }
+  });
+  return weights;
+}
+
+}  // namespace bilateral

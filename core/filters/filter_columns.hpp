@@ -1,0 +1,129 @@
+// The recursive filter along columns, down and back up, in strips a few vectors wide.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "base/lanes.hpp"
+#include "base/multiversion.hpp"
+#include "filters/recursion.hpp"
+
+namespace bilateral {
+
+// A strip of columns, rows one after another: the cache would not hold it at the image's stride.
+template <class T>
+struct Strip {
+  T* values;
+  T* w;       // what a pixel takes from the one above it: to be filled on the way down
+  T* masses;  // null: all the same
+  T* shares;  // scratch for one row
+  std::size_t height, pixels, channels;
+};
+
+namespace detail {
+
+// to[x][k] = own[x][k] + w[x] (other[x][k] - own[x][k]), K channels; `to` may be `own`.
+template <std::size_t K, class T>
+BILATERAL_INLINE void mix_few(T* to, const T* own, const T* other, const T* w, std::size_t pixels) {
+  constexpr std::size_t width = 32 / sizeof(T);
+  using Values = Lanes<T, width>;
+  std::size_t x = 0;
+  for (; x + width <= pixels; x += width) {
+    const auto shares = load_lanes<Values>(w + x);
+    const auto part = [&]<std::size_t M>() __attribute__((always_inline)) {
+      const std::size_t at = K * x + M * width;
+      const auto a = load_lanes<Values>(own + at), b = load_lanes<Values>(other + at);
+      store_lanes(to + at, a + repeat_lanes<T, width, K, M>(shares) * (b - a));
+    };
+    [&]<std::size_t... M>(std::index_sequence<M...>) __attribute__((always_inline)) {
+      (part.template operator()<M>(), ...);
+    }(std::make_index_sequence<K>{});
+  }
+  for (; x < pixels; ++x)
+    for (std::size_t i = K * x; i < K * (x + 1); ++i) to[i] = own[i] + w[x] * (other[i] - own[i]);
+}
+
+template <class T>
+BILATERAL_INLINE void mix(T* to, const T* own, const T* other, const T* w, std::size_t pixels,
+                          std::size_t channels) {
+  if (channels == 1) return mix_few<1>(to, own, other, w, pixels);
+  if (channels == 2) return mix_few<2>(to, own, other, w, pixels);
+  if (channels == 3) return mix_few<3>(to, own, other, w, pixels);
+  for (std::size_t x = 0; x < pixels; ++x)
+    for (std::size_t i = x * channels; i < (x + 1) * channels; ++i)
+      to[i] = own[i] + w[x] * (other[i] - own[i]);
+}
+
+// What the pixels of row y take from those of the row before it.
+template <class T>
+BILATERAL_INLINE const T* strip_shares(const Strip<T>& strip, std::size_t y, std::size_t before,
+                                       const T* w) {
+  if (!strip.masses) return w;
+  T* __restrict masses = strip.masses + y * strip.pixels;
+  const T* __restrict others = strip.masses + before * strip.pixels;
+  T* __restrict shares = strip.shares;
+  for (std::size_t x = 0; x < strip.pixels; ++x)
+    shares[x] = gather_mass<T>(masses[x], others[x], w[x]);
+  return shares;
+}
+
+// Rows of an image lie too far apart for the processor to foresee the next one.
+inline constexpr std::size_t rows_ahead = 8, cache_line = 64;
+
+template <class T>
+BILATERAL_INLINE void prefetch(const T* from, std::size_t n) {
+  const auto* bytes = reinterpret_cast<const char*>(from);
+  for (std::size_t i = 0; i < n * sizeof(T); i += cache_line) __builtin_prefetch(bytes + i);
+}
+
+// Down, from the image to the strip.
+template <class T>
+BILATERAL_INLINE void strip_down(const Strip<T>& strip, const T* image, const T* weights,
+                                 int squarings, std::size_t width) {
+  const std::size_t row = strip.pixels * strip.channels, stride = width * strip.channels;
+  std::copy_n(image, row, strip.values);
+  for (std::size_t y = 1; y < strip.height; ++y) {
+    if (y + rows_ahead < strip.height) {
+      prefetch(image + (y + rows_ahead) * stride, row);
+      prefetch(weights + (y + rows_ahead) * width, strip.pixels);
+    }
+    T* w = strip.w + y * strip.pixels;
+    raise(weights + y * width, strip.pixels, squarings, w);
+    const T* shares = strip_shares(strip, y, y - 1, w);
+    mix(strip.values + y * row, image + y * stride, strip.values + (y - 1) * row, shares,
+        strip.pixels, strip.channels);
+  }
+}
+
+// Back up, from the strip to the image, or to where the strip is.
+template <class T>
+BILATERAL_INLINE void strip_up(const Strip<T>& strip, T* image, std::size_t stride) {
+  const std::size_t row = strip.pixels * strip.channels;
+  std::size_t y = strip.height - 1;
+  if (image != strip.values) std::copy_n(strip.values + y * row, row, image + y * stride);
+  while (y-- > 0) {
+    if (y >= rows_ahead) prefetch(image + (y - rows_ahead) * stride, row);
+    const T* shares = strip_shares(strip, y, y + 1, strip.w + (y + 1) * strip.pixels);
+    mix(image + y * stride, strip.values + y * row, image + (y + 1) * stride, shares, strip.pixels,
+        strip.channels);
+  }
+}
+
+}  // namespace detail
+
+// `weights` and `image` are those of the whole image, which is `width` pixels wide, from the
+// strip's first pixel on. The result goes to the image if `back`, else it stays in the strip.
+#define BILATERAL_STRIP(T)                                                         \
+  BILATERAL_MULTIVERSION inline void filter_strip(const Strip<T>& strip, T* image, \
+                                                  const T* weights, int squarings, \
+                                                  std::size_t width, bool back) {  \
+    detail::strip_down(strip, image, weights, squarings, width);                   \
+    detail::strip_up(strip, back ? image : strip.values,                           \
+                     (back ? width : strip.pixels) * strip.channels);              \
+  }
+BILATERAL_STRIP(float)
+BILATERAL_STRIP(double)
+#undef BILATERAL_STRIP
+
+}  // namespace bilateral

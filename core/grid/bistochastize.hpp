@@ -1,0 +1,109 @@
+// B-bar and the bistochastization of the supplement's Algorithm 1.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/vectors.hpp"
+#include "grid/edges.hpp"
+#include "grid/grid.hpp"
+
+namespace bilateral {
+
+// B-bar applied to the K channels of one band.
+template <class T, class Channels>
+void blur_band(const Grid& grid, std::size_t band, const T* in, Channels channels, T* out) {
+  const Band rows(grid, band);
+  const T centre = static_cast<T>(grid.centre);
+  for (std::size_t i = rows.first * channels; i < rows.last * channels; ++i)
+    out[i] = centre * in[i];
+  for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
+    const T weight = static_cast<T>(kind == range_edges ? grid.range : grid.space);
+    each_run(grid, band, kind,
+             [&](auto ends, std::size_t first_a, std::size_t first_b, const auto* edges,
+                 std::size_t begin, std::size_t end) {
+               const T* in_a = in + first_a * channels;
+               const T* in_b = in + first_b * channels;
+               T* out_a = out + first_a * channels;
+               T* out_b = out + first_b * channels;
+               in_turns(begin, end, [=](std::size_t e) {
+                 const std::size_t a = edges[e].a * channels, b = edges[e].b * channels;
+                 for (std::size_t k = 0; k < channels; ++k) {
+                   if constexpr (ends != Ends::only_b) out_a[a + k] += weight * in_b[b + k];
+                   if constexpr (ends != Ends::only_a) out_b[b + k] += weight * in_a[a + k];
+                 }
+               });
+             });
+  }
+}
+
+template <class T>
+void blur(const Grid& grid, const T* in, std::size_t channels, T* out, int threads) {
+  parallel_for(team_size(threads, grid.vertices, 8192), grid.bands(),
+               [&](std::size_t band, std::size_t) { blur_band(grid, band, in, channels, out); });
+}
+
+// Moves n towards n * (B-bar n) = m until no vertex is off by more than `tolerance`, relatively.
+// Returns the number of iterations.
+//
+// The paper's iteration n <- sqrt(n m / (B-bar n)) moves log n by half the residual
+// g = log(m / (n B-bar n)). Linearized, a step of omega g makes g <- (I - omega (I + P)) g with P
+// similar to a symmetric matrix whose eigenvalues lie in [mu, 1], so after one of the paper's
+// steps we go on with Chebyshev's for the interval [1 + mu, 2].
+template <class T>
+int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads, int most = 500) {
+  const std::size_t vertices = grid.vertices;
+  Buffer<T> change(vertices, T{0}), blurred(vertices);
+  // mu as where all neighbours in space exist, and one of two along range: few vertices have
+  // more, and for those the steps are only slower.
+  const double around = 2 * static_cast<double>(grid.space_dimensions) * grid.space +
+                        static_cast<double>(grid.layout.channels) * grid.range;
+  const double mu = (grid.centre - around) / (grid.centre + around);
+  const double from = 1 + std::clamp(mu, -0.98, 0.0), to = 2;
+  const double middle = (from + to) / 2, half = (to - from) / 2;
+  std::vector<std::uint8_t> moving(grid.bands());
+  int iterations = 0;
+  bool done = false;
+  const int team = team_size(threads, vertices, 4096);
+  BandQueue bands(grid.band_vertex, team);
+  run_team(team, [&](const Worker& worker) {
+    double rho = 0;
+    for (int step = 0; step < most && !done; ++step) {
+      const double last = rho;
+      rho = step <= 1 ? half / middle : 1 / (2 * middle / half - last);
+      const double gain = step <= 1 ? 1 / middle : 2 * rho / half;
+      const double momentum = step <= 1 ? 0 : rho * last;
+      bands.each(worker, [&](std::size_t band) {
+        blur_band(grid, band, n.data(), std::integral_constant<std::size_t, 1>{}, blurred.data());
+      });
+      worker.barrier.wait();
+      bands.each(worker, [&](std::size_t band) {
+        const std::size_t first = grid.band_vertex[band], end = grid.band_vertex[band + 1];
+        if (step == 0) {
+          for (std::size_t i = first; i < end; ++i)
+            n[i] = std::sqrt(n[i] * static_cast<T>(grid.mass[i]) / blurred[i]);
+          moving[band] = true;
+        } else {
+          moving[band] =
+              detail::balance(n.data() + first, change.data() + first, blurred.data() + first,
+                              grid.mass.data() + first, end - first, static_cast<T>(gain),
+                              static_cast<T>(momentum), static_cast<T>(tolerance));
+        }
+      });
+      worker.barrier.wait();
+      if (worker.rank == 0) {
+        iterations = step + 1;
+        done = std::find(moving.begin(), moving.end(), 1) == moving.end();
+      }
+      worker.barrier.wait();
+    }
+  });
+  return iterations;
+}
+
+}  // namespace bilateral

@@ -1,0 +1,222 @@
+// Finding neighbours: sorted lists of keys of a tile, and of the tiles beside it, are compared.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/lanes.hpp"
+#include "base/multiversion.hpp"
+#include "base/threads.hpp"
+#include "grid/grid.hpp"
+#include "grid/keys.hpp"
+
+namespace bilateral {
+
+namespace detail {
+
+// Two sorted lists of keys: the vertices [a, a_end) and [b, b_end).
+struct Lists {
+  std::uint32_t a, a_end, b, b_end;
+};
+
+using FoundEdge = Edge<std::uint32_t>;
+
+// Appends to `out` an edge wherever a key of the first list, plus shift, is in the second. `out`
+// has room for one edge more than can be found.
+template <class Key>
+FoundEdge* join_long(const Key* keys, Lists at, Key shift, FoundEdge* out) {
+  while (at.a < at.a_end && at.b < at.b_end) {
+    const Key next = static_cast<Key>(keys[at.a] + shift), other = keys[at.b];
+    *out = {at.a, at.b};
+    out += next == other;
+    at.a += next <= other;
+    at.b += other <= next;
+  }
+  return out;
+}
+
+// The same for short lists of narrow keys: place each key of the first list, eight at a time, by
+// counting the keys of the second that are smaller. Reads, but does not use, keys past the end.
+BILATERAL_MULTIVERSION
+inline FoundEdge* join_short(const NarrowKey* keys, Lists lists, NarrowKey shift, FoundEdge* out) {
+  using Keys = Lanes<NarrowKey, 8>;
+  for (std::uint32_t a = lists.a; a < lists.a_end; a += 8) {
+    const Keys next = load_lanes<Keys>(keys + a) + shift;
+    Keys place = {};
+    for (std::uint32_t b = lists.b; b < lists.b_end; ++b) place -= keys[b] < next;
+    NarrowKey wanted[8], found[8];
+    store_lanes(wanted, next);
+    store_lanes(found, place);
+    const std::uint32_t count = std::min(lists.a_end - a, 8u);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t b = lists.b + static_cast<std::uint32_t>(found[i]);
+      *out = {a + i, b};
+      out += (b < lists.b_end) & (keys[b] == wanted[i]);
+    }
+  }
+  return out;
+}
+
+inline FoundEdge* join(const WideKey* keys, Lists lists, WideKey shift, FoundEdge* out) {
+  return join_long(keys, lists, shift, out);
+}
+
+inline FoundEdge* join(const NarrowKey* keys, Lists lists, NarrowKey shift, FoundEdge* out) {
+  constexpr std::uint32_t few = 32;
+  const bool is_short = lists.a_end - lists.a <= few && lists.b_end - lists.b <= few;
+  return is_short ? join_short(keys, lists, shift, out) : join_long(keys, lists, shift, out);
+}
+
+// Of each row of tiles: the next one along an axis and the one before, or nowhere.
+struct Adjacent {
+  static constexpr std::size_t nowhere = ~std::size_t{0};
+  std::vector<std::size_t> next, before;
+};
+
+inline Adjacent adjacent_rows(const TileRows& row, bool along_t) {
+  // Sorted so that the next row, if it exists, comes next.
+  std::vector<std::size_t> order(row.count());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto place = [&](std::size_t r) {
+    const TileRows::Cell& cell = row.cell[r];
+    return along_t ? std::pair(cell.y, cell.t) : std::pair(cell.t, cell.y);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  Adjacent adjacent{std::vector(row.count(), Adjacent::nowhere),
+                    std::vector(row.count(), Adjacent::nowhere)};
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    auto wanted = place(order[i]);
+    ++wanted.second;
+    if (place(order[i + 1]) != wanted) continue;
+    adjacent.next[order[i]] = order[i + 1];
+    adjacent.before[order[i + 1]] = order[i];
+  }
+  return adjacent;
+}
+
+// Appends a run, or lengthens the last one if this goes on from there.
+inline void append_run(std::vector<EdgeRun>& runs, std::size_t first_of_band, const EdgeRun& run) {
+  if (run.begin == run.end) return;
+  if (runs.size() > first_of_band) {
+    EdgeRun& last = runs.back();
+    if (last.ends == run.ends && last.first_a == run.first_a && last.first_b == run.first_b &&
+        last.end == run.begin) {
+      last.end = run.end;
+      return;
+    }
+  }
+  runs.push_back(run);
+}
+
+// The runs of each band, given where each row's edges begin; `base` is the first vertex of each
+// row's band.
+inline void make_runs(const Grid& grid, const std::vector<std::size_t>& row, const Adjacent& to,
+                      const std::vector<std::uint32_t>& base, EdgeList& list) {
+  const auto is_in = [&](std::size_t r, std::size_t band) {
+    return r >= grid.band_row[band] && r < grid.band_row[band + 1];
+  };
+  list.band_run.assign(1, 0);
+  for (std::size_t band = 0; band < grid.bands(); ++band) {
+    const auto append = [&](Ends ends, std::size_t a, std::size_t b) {
+      append_run(list.runs, list.band_run.back(), {ends, base[a], base[b], row[a], row[a + 1]});
+    };
+    const auto each = [&](auto&& f) {
+      for (std::size_t r = grid.band_row[band]; r < grid.band_row[band + 1]; ++r) f(r);
+    };
+    each([&](std::size_t r) {
+      const std::size_t before = to.before[r];
+      if (before != Adjacent::nowhere && !is_in(before, band)) append(Ends::only_b, before, r);
+    });
+    each([&](std::size_t r) {
+      if (to.next[r] != Adjacent::nowhere && is_in(to.next[r], band))
+        append(Ends::both, r, to.next[r]);
+    });
+    each([&](std::size_t r) {
+      if (to.next[r] != Adjacent::nowhere && !is_in(to.next[r], band))
+        append(Ends::only_a, r, to.next[r]);
+    });
+    list.band_run.push_back(list.runs.size());
+  }
+}
+
+template <class Index, class Key>
+void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
+  const std::size_t columns = tiles.columns(), rows = tiles.rows();
+  const Key* keys = tiles.keys.data();
+  std::vector<std::uint32_t> base;  // of each row: its band's first vertex
+  for (std::size_t band = 0; band < grid.bands(); ++band)
+    base.resize(grid.band_row[band + 1], grid.band_vertex[band]);
+  std::vector<std::size_t> same(rows);
+  std::iota(same.begin(), same.end(), std::size_t{0});
+  std::array<Adjacent, edge_kinds> to;
+  to[range_edges] = to[x_edges] = {same, same};
+  to[y_edges] = adjacent_rows(tiles.row, false);
+  to[t_edges] = adjacent_rows(tiles.row, true);
+  std::array<std::vector<std::vector<Edge<Index>>>, edge_kinds> found;
+  for (auto& list : found) list.resize(rows);
+  const int team = team_size(threads, grid.vertices, 8192);
+  std::vector<std::vector<FoundEdge>> scratch(static_cast<std::size_t>(team));
+  parallel_for(team, rows, [&](std::size_t r, std::size_t rank) {
+    auto& room = scratch[rank];
+    const std::size_t most = std::max<std::size_t>(1, grid.layout.channels);
+    room.resize(std::max(room.size(), (tiles.row_first(r + 1) - tiles.row_first(r)) * most + 1));
+    const auto collect = [&](EdgeKind kind, auto&& search) {
+      const std::uint32_t base_b = base[to[kind].next[r]];
+      FoundEdge* end = room.data();
+      for (std::size_t i = 0; i < columns; ++i) end = search(i, r * columns + i, end);
+      auto& out = found[kind][r];
+      out.resize(static_cast<std::size_t>(end - room.data()));
+      for (std::size_t e = 0; e < out.size(); ++e)
+        out[e] = {static_cast<Index>(room[e].a - base[r]), static_cast<Index>(room[e].b - base_b)};
+    };
+    const auto beside = [&](std::size_t tile, std::size_t other, Key shift, FoundEdge* end) {
+      const std::uint32_t* first = tiles.first.data();
+      return join(keys, {first[tile], first[tile + 1], first[other], first[other + 1]}, shift, end);
+    };
+    collect(range_edges, [&](std::size_t, std::size_t tile, FoundEdge* end) {
+      for (std::size_t k = 0; k < grid.layout.channels; ++k)
+        end = beside(tile, tile, grid.layout.unit<Key>(k), end);
+      return end;
+    });
+    collect(x_edges, [&](std::size_t i, std::size_t tile, FoundEdge* end) {
+      return tiles.x.adjacent(i) ? beside(tile, tile + 1, Key{0}, end) : end;
+    });
+    for (const EdgeKind kind : {y_edges, t_edges})
+      if (const std::size_t next = to[kind].next[r]; next != Adjacent::nowhere)
+        collect(kind, [&](std::size_t i, std::size_t tile, FoundEdge* end) {
+          return beside(tile, next * columns + i, Key{0}, end);
+        });
+  });
+  for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
+    std::vector<std::size_t> row(1, 0);
+    for (const auto& edges : found[kind]) row.push_back(row.back() + edges.size());
+    make_runs(grid, row, to[kind], base, grid.edges[kind]);
+    Buffer<Edge<Index>> edges(row.back());
+    parallel_for(team, rows, [&](std::size_t r, std::size_t) {
+      std::copy(found[kind][r].begin(), found[kind][r].end(), edges.data() + row[r]);
+      found[kind][r] = {};
+    });
+    grid.edges[kind].edge = std::move(edges);
+  }
+}
+
+template <class Key>
+void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
+  std::uint32_t largest = 0;
+  for (std::size_t band = 0; band < grid.bands(); ++band)
+    largest = std::max(largest, grid.band_vertex[band + 1] - grid.band_vertex[band]);
+  if (largest <= 65536)
+    find_edges<std::uint16_t>(grid, tiles, threads);
+  else
+    find_edges<std::uint32_t>(grid, tiles, threads);
+}
+
+}  // namespace detail
+
+}  // namespace bilateral

@@ -1,0 +1,181 @@
+// The simplified bilateral grid: which vertex each pixel belongs to, and which vertices are
+// neighbours.
+//
+// Vertices of different spatial cells never coincide, so every cell ("tile") finds its own
+// distinct colours, independently of all others. Vertices are numbered tile by tile, row of tiles
+// by row of tiles, and by colour within a tile. A row of tiles lies along x; images have one for
+// each cell along y, videos and volumes for each pair of cells along y and t.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "base/buffer.hpp"
+#include "grid/keys.hpp"
+#include "grid/reference.hpp"
+
+namespace bilateral {
+
+// The cells along one spatial axis: cell i holds the items [start[i], start[i + 1]) below it
+// (pixels, or the cells of the finer level) and lies at coordinate[i]. Cells below one pixel
+// leave gaps between coordinates.
+struct Axis {
+  std::vector<std::size_t> start;
+  std::vector<std::int64_t> coordinate;
+
+  std::size_t cells() const { return coordinate.size(); }
+  std::size_t size(std::size_t i) const { return start[i + 1] - start[i]; }
+  bool adjacent(std::size_t i) const {
+    return i + 1 < cells() && coordinate[i + 1] == coordinate[i] + 1;
+  }
+
+  void append(std::size_t item, std::int64_t at) {
+    if (coordinate.empty() || coordinate.back() != at) {
+      start.push_back(item);
+      coordinate.push_back(at);
+    }
+  }
+
+  static Axis of_pixels(std::size_t length, double sigma) {
+    const double inverse = std::min(1 / sigma, coordinate_limit / static_cast<double>(length));
+    Axis axis;
+    for (std::size_t x = 0; x < length; ++x)
+      axis.append(x, static_cast<std::int64_t>(static_cast<double>(x) * inverse + edge_guard));
+    axis.start.push_back(length);
+    return axis;
+  }
+
+  Axis halved() const {
+    Axis axis;
+    for (std::size_t i = 0; i < cells(); ++i) axis.append(i, coordinate[i] / 2);
+    axis.start.push_back(cells());
+    return axis;
+  }
+};
+
+// The rows of tiles of one level: row r lies at cell[r] and holds the rows [start[r], start[r + 1])
+// of the finer level. They are in Morton order of their cells, so that this is so at every level.
+struct TileRows {
+  struct Cell {
+    std::int64_t y, t;
+    bool operator==(const Cell&) const = default;
+  };
+  std::vector<Cell> cell;
+  std::vector<std::size_t> start;
+
+  std::size_t count() const { return cell.size(); }
+
+  // By the highest bit in which two cells differ, t's before y's.
+  static bool before(const Cell& a, const Cell& b) {
+    const auto y = static_cast<std::uint64_t>(a.y ^ b.y), t = static_cast<std::uint64_t>(a.t ^ b.t);
+    const bool y_is_higher = t < y && t < (t ^ y);
+    return y_is_higher ? a.y < b.y : a.t < b.t;
+  }
+
+  TileRows halved() const {
+    TileRows coarse;
+    for (std::size_t r = 0; r < count(); ++r) {
+      const Cell half{cell[r].y / 2, cell[r].t / 2};
+      if (r > 0 && coarse.cell.back() == half) continue;
+      coarse.cell.push_back(half);
+      coarse.start.push_back(r);
+    }
+    coarse.start.push_back(count());
+    return coarse;
+  }
+};
+
+// The vertices of one level by tile: tile (row, column) holds the vertices
+// [first[row * columns + column], first[... + 1]), sorted by key.
+template <class Key>
+struct Tiles {
+  Axis x;
+  TileRows row;
+  Buffer<std::uint32_t> first;
+  Buffer<Key> keys;
+
+  std::size_t columns() const { return x.cells(); }
+  std::size_t rows() const { return row.count(); }
+  std::uint32_t row_first(std::size_t r) const { return first[r * columns()]; }
+};
+
+using AnyTiles = std::variant<Tiles<NarrowKey>, Tiles<WideKey>>;
+
+// From each vertex of a level to the vertex of the next coarser one it belongs to.
+struct Level {
+  Buffer<std::uint32_t> parent;
+  std::vector<std::uint32_t> band;         // vertices [band[i], band[i + 1]) have their parents
+  std::vector<std::uint32_t> parent_band;  // in [parent_band[i], parent_band[i + 1])
+  Buffer<double> size;                     // level-0 vertices below each parent: P(1)
+};
+
+// Neighbouring vertices: b is the next one after a along some dimension. Each is counted from the
+// first vertex of its band, so that 16 bits are enough unless a band has more than 65,536 vertices.
+template <class Index>
+struct Edge {
+  Index a, b;
+};
+
+// Which ends of an edge lie in the band at hand.
+enum class Ends { both, only_a, only_b };
+
+// The edges [begin, end) of a list, whose a and b are counted from first_a and first_b.
+struct EdgeRun {
+  Ends ends;
+  std::size_t first_a, first_b, begin, end;
+};
+
+// Edges in the order of a, and by band the runs of those with an end in it: the band i's are
+// [band_run[i], band_run[i + 1]).
+struct EdgeList {
+  std::variant<Buffer<Edge<std::uint16_t>>, Buffer<Edge<std::uint32_t>>> edge;
+  std::vector<EdgeRun> runs;
+  std::vector<std::size_t> band_run;
+
+  std::size_t size() const {
+    return std::visit([](const auto& list) { return list.size(); }, edge);
+  }
+};
+
+// Within a tile along the range dimensions, and to the next tile along x, y and t.
+enum EdgeKind : std::size_t { range_edges, x_edges, y_edges, t_edges, edge_kinds };
+
+// 16 bits are enough unless a row of tiles has more than 65,536 vertices.
+using PixelMap = std::variant<Buffer<std::uint16_t>, Buffer<std::uint32_t>>;
+
+// The pixels of a row of tiles: as many runs of `size` pixels as it has frames, `stride` apart.
+struct PixelRuns {
+  std::size_t first, size, frames, stride;
+};
+
+// Bands are runs of rows of tiles: the units of parallel work and of summation. They must not
+// depend on the number of threads.
+inline constexpr std::uint32_t smallest_band = 2048;
+
+struct Grid {
+  std::size_t frames = 0, height = 0, width = 0;
+  std::size_t space_dimensions = 0;  // 2: x and y, 3: and t
+  std::size_t vertices = 0;
+  KeyLayout layout;
+  AnyTiles tiles;
+  std::vector<PixelRuns> row_pixels;      // of each row of tiles
+  std::vector<std::uint32_t> row_vertex;  // first vertex of each row of tiles, and the end
+  PixelMap pixel;                         // vertex of each pixel, counted from its row's first
+  std::array<EdgeList, edge_kinds> edges;
+  Buffer<float> mass;                       // pixels per vertex: S 1
+  double centre = 0, space = 0, range = 0;  // B-bar's weights
+  std::vector<Level> levels;                // the pyramid, finest first
+  std::vector<std::size_t> band_row;        // first row of tiles of each band, and the end
+  std::vector<std::uint32_t> band_vertex;   // first vertex of each band, and the end
+
+  std::size_t pixels() const { return frames * height * width; }
+  std::size_t dimensions() const { return space_dimensions + layout.channels; }
+  std::size_t rows() const { return row_pixels.size(); }
+  std::size_t bands() const { return band_row.size() - 1; }
+};
+
+}  // namespace bilateral

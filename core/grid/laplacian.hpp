@@ -1,0 +1,129 @@
+// The matrix A = lambda (D_m - D_n B-bar D_n) + diag(S c) of the system.
+//
+// With m = n * (B-bar n), D_m - D_n B-bar D_n is a graph Laplacian with edge weights n_i n_j B_ij,
+// so A d is computed from differences,
+//   (A d)_i = sum_j lambda n_i n_j B_ij (d_i - d_j) + (S c)_i d_i,
+// which keeps constants exactly and does not lose a small S c beside a large lambda m in float32.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/pack.hpp"
+#include "base/threads.hpp"
+#include "grid/edges.hpp"
+#include "grid/grid.hpp"
+
+namespace bilateral {
+
+template <class T>
+class Laplacian {
+ public:
+  Laplacian(const Grid& grid, const T* n) : grid_(grid), n_(n), degree_(grid.vertices) {
+    for (std::size_t kind = 0; kind < edge_kinds; ++kind)
+      conductance_[kind] = Buffer<T>(grid.edges[kind].size());
+  }
+
+  // Comes before everything else. Returns whether the conductances must be found anew: `prepare`
+  // for all bands, then `sum_degrees` for all bands.
+  bool set(const T* weight, double smoothness) {
+    weight_ = weight;
+    return smoothness != std::exchange(smoothness_, smoothness);
+  }
+
+  const Grid& grid() const { return grid_; }
+
+  // lambda n_a n_b B_ab of the edges that start in one band.
+  void prepare(std::size_t band) {
+    for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
+      const T factor =
+          static_cast<T>(smoothness_ * (kind == range_edges ? grid_.range : grid_.space));
+      T* conductance = conductance_[kind].data();
+      each_edge(grid_, band, kind, [&](std::size_t e, std::size_t a, std::size_t b, auto ends) {
+        if constexpr (ends != Ends::only_b) conductance[e] = factor * n_[a] * n_[b];
+      });
+    }
+  }
+
+  // lambda (m - n B-bar n)_ii of one band.
+  void sum_degrees(std::size_t band) {
+    const Band rows(grid_, band);
+    T* degree = degree_.data();
+    std::fill(degree + rows.first, degree + rows.last, T{0});
+    for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
+      const T* conductance = conductance_[kind].data();
+      each_edge(grid_, band, kind, [=](std::size_t e, std::size_t a, std::size_t b, auto ends) {
+        if constexpr (ends != Ends::only_b) degree[a] += conductance[e];
+        if constexpr (ends != Ends::only_a) degree[b] += conductance[e];
+      });
+    }
+  }
+
+  // out = A in, K channels, for the vertices of one band.
+  template <std::size_t K>
+  void multiply(std::size_t band, const T* in, T* out) const {
+    const Band rows(grid_, band);
+    for (std::size_t i = rows.first; i < rows.last; ++i)
+      put<K>(out + i * K, weight_[i] * get<K>(in + i * K));
+    for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
+      const T* conductance = conductance_[kind].data();
+      each_run(grid_, band, kind,
+               [&](auto ends, std::size_t first_a, std::size_t first_b, const auto* edges,
+                   std::size_t begin, std::size_t end) {
+                 const T* in_a = in + first_a * K;
+                 const T* in_b = in + first_b * K;
+                 T* out_a = out + first_a * K;
+                 T* out_b = out + first_b * K;
+                 in_turns(begin, end, [=](std::size_t e) {
+                   const std::size_t a = edges[e].a * K, b = edges[e].b * K;
+                   const auto flow = conductance[e] * (get<K>(in_a + a) - get<K>(in_b + b));
+                   if constexpr (ends != Ends::only_b) put<K>(out_a + a, get<K>(out_a + a) + flow);
+                   if constexpr (ends != Ends::only_a) put<K>(out_b + b, get<K>(out_b + b) - flow);
+                 });
+               });
+    }
+  }
+
+  // diag(A) of one band.
+  void diagonal(std::size_t band, T* out) const {
+    const Band rows(grid_, band);
+    for (std::size_t i = rows.first; i < rows.last; ++i) out[i] = weight_[i] + degree_[i];
+  }
+
+ private:
+  const Grid& grid_;
+  const T* n_;
+  const T* weight_ = nullptr;
+  double smoothness_ = 0;
+  std::array<Buffer<T>, edge_kinds> conductance_;
+  Buffer<T> degree_;
+};
+
+// x^T (D_m - D_n B-bar D_n) y, summed over K channels: from differences, so that what x and y have
+// in common does not drown it.
+template <class T>
+double smoothness_product(const Grid& grid, const T* n, const T* x, const T* y,
+                          std::size_t channels, int threads) {
+  std::vector<double> sums(grid.bands());
+  parallel_for(
+      team_size(threads, grid.vertices, 16384), grid.bands(), [&](std::size_t band, std::size_t) {
+        for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
+          const double factor = kind == range_edges ? grid.range : grid.space;
+          each_edge(grid, band, kind, [&](std::size_t, std::size_t a, std::size_t b, auto ends) {
+            if constexpr (ends == Ends::only_b) return;
+            double sum = 0;
+            for (std::size_t k = 0; k < channels; ++k)
+              sum += static_cast<double>(x[a * channels + k] - x[b * channels + k]) *
+                     static_cast<double>(y[a * channels + k] - y[b * channels + k]);
+            sums[band] += factor * static_cast<double>(n[a]) * static_cast<double>(n[b]) * sum;
+          });
+        }
+      });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+}  // namespace bilateral

@@ -1,0 +1,234 @@
+// From reference pixels to colour keys: affine feature maps, cells, packing.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include "base/multiversion.hpp"
+#include "base/threads.hpp"
+#include "grid/keys.hpp"
+
+namespace bilateral {
+
+// A value that equals a cell's edge up to rounding belongs to the upper cell: .299 k + .587 k +
+// .114 k must land in the cell of k.
+inline constexpr double edge_guard = 1e-9;
+
+// Coordinates beyond this many cells from 0 share the outermost cell; finer cells than this are
+// of no use, since no two distinct 16-bit colours are that close.
+inline constexpr double coordinate_limit = 0x1p40;
+
+using Channels = std::array<double, max_channels>;
+
+// How features are made from a pixel's values: feature k = sum_j matrix[k][j] * value_j + offset[k]
+// of three values, or gain[k] * value_k + offset[k]; then divided by sigma[k].
+struct FeatureMap {
+  bool mixed = false;  // whether `matrix` stands for `gain`
+  std::array<std::array<double, 3>, 3> matrix{};
+  Channels gain{}, offset{}, sigma{};
+};
+
+// Pixels, channels interleaved: row-major, frames x height x width x channels.
+template <class T>
+struct Reference {
+  const T* data;
+  std::size_t frames, height, width, channels;
+  FeatureMap map;
+  std::optional<double> nominal_max;  // values are usually in [0, nominal_max]
+};
+
+// cell k = trunc(sum_j matrix[k][j] * value_j + shift[k]) or trunc(gain[k] * value_k + shift[k]),
+// never negative.
+struct Binning {
+  std::size_t channels;
+  bool mixed;
+  std::array<std::array<double, 3>, 3> matrix{};
+  Channels gain{}, shift{};
+  bool clamp = false;  // set when some pixel may lie beyond coordinate_limit
+  Channels largest{};
+  KeyLayout layout;
+};
+
+namespace detail {
+
+template <class T>
+BILATERAL_INLINE double cell_of(const T* pixel, const Binning& bins, std::size_t k) {
+  double value = bins.shift[k];
+  if (bins.mixed)
+    value += bins.matrix[k][0] * static_cast<double>(pixel[0]) +
+             bins.matrix[k][1] * static_cast<double>(pixel[1]) +
+             bins.matrix[k][2] * static_cast<double>(pixel[2]);
+  else
+    value += bins.gain[k] * static_cast<double>(pixel[k]);
+  return value;
+}
+
+template <class T>
+BILATERAL_INLINE void rgb_keys(const T* pixels, std::size_t n, const Binning& bins,
+                               NarrowKey* keys) {
+  const double a00 = bins.matrix[0][0], a01 = bins.matrix[0][1], a02 = bins.matrix[0][2];
+  const double a10 = bins.matrix[1][0], a11 = bins.matrix[1][1], a12 = bins.matrix[1][2];
+  const double a20 = bins.matrix[2][0], a21 = bins.matrix[2][1], a22 = bins.matrix[2][2];
+  const double b0 = bins.shift[0], b1 = bins.shift[1], b2 = bins.shift[2];
+  const int s0 = bins.layout.shift[0], s1 = bins.layout.shift[1];
+  for (std::size_t x = 0; x < n; ++x) {
+    const double r = pixels[3 * x], g = pixels[3 * x + 1], b = pixels[3 * x + 2];
+    const auto l = static_cast<std::int32_t>(a00 * r + a01 * g + a02 * b + b0);
+    const auto u = static_cast<std::int32_t>(a10 * r + a11 * g + a12 * b + b1);
+    const auto v = static_cast<std::int32_t>(a20 * r + a21 * g + a22 * b + b2);
+    keys[x] = (l << s0) | (u << s1) | v;
+  }
+}
+
+// Every feature from a value of its own; with `channels` constant, a gray image's loop is simple.
+template <class T, class Count>
+BILATERAL_INLINE void plain_keys(const T* pixels, std::size_t n, const Binning& bins,
+                                 Count channels, NarrowKey* keys) {
+  if (channels != 1) std::fill_n(keys, n, NarrowKey{0});
+  for (std::size_t k = 0; k < channels; ++k) {
+    const double a = bins.gain[k], b = bins.shift[k];
+    const int s = bins.layout.shift[k];
+    for (std::size_t x = 0; x < n; ++x) {
+      const auto value = static_cast<double>(pixels[x * channels + k]);
+      const auto cell = static_cast<std::int32_t>(a * value + b);
+      keys[x] = channels == 1 ? cell : keys[x] | (cell << s);
+    }
+  }
+}
+
+template <class T>
+BILATERAL_INLINE bool within(const T* values, std::size_t n, T highest) {
+  unsigned inside = 1;
+  for (std::size_t i = 0; i < n; ++i) inside &= (values[i] >= T{0}) & (values[i] <= highest);
+  return inside != 0;
+}
+
+#define BILATERAL_PIXEL_LOOPS(T)                                                                   \
+  BILATERAL_MULTIVERSION inline void rgb_row(const T* pixels, std::size_t n, const Binning& bins,  \
+                                             NarrowKey* keys) {                                    \
+    rgb_keys(pixels, n, bins, keys);                                                               \
+  }                                                                                                \
+  BILATERAL_MULTIVERSION inline void gray_row(const T* pixels, std::size_t n, const Binning& bins, \
+                                              NarrowKey* keys) {                                   \
+    plain_keys(pixels, n, bins, std::integral_constant<std::size_t, 1>{}, keys);                   \
+  }                                                                                                \
+  BILATERAL_MULTIVERSION inline bool all_within(const T* values, std::size_t n, T highest) {       \
+    return within(values, n, highest);                                                             \
+  }
+BILATERAL_PIXEL_LOOPS(std::uint8_t)
+BILATERAL_PIXEL_LOOPS(std::uint16_t)
+BILATERAL_PIXEL_LOOPS(float)
+BILATERAL_PIXEL_LOOPS(double)
+#undef BILATERAL_PIXEL_LOOPS
+
+}  // namespace detail
+
+// Keys of n consecutive pixels.
+template <class T>
+void row_keys(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
+  if (bins.mixed)
+    detail::rgb_row(pixels, n, bins, keys);
+  else if (bins.channels == 1)
+    detail::gray_row(pixels, n, bins, keys);
+  else
+    detail::plain_keys(pixels, n, bins, bins.channels, keys);
+}
+
+template <class T>
+void row_keys(const T* pixels, std::size_t n, const Binning& bins, WideKey* keys) {
+  for (std::size_t x = 0; x < n; ++x) {
+    WideKey key = 0;
+    for (std::size_t k = 0; k < bins.channels; ++k) {
+      double cell = detail::cell_of(pixels + x * bins.channels, bins, k);
+      if (bins.clamp) cell = std::clamp(cell, 0.0, bins.largest[k]);
+      key |= static_cast<WideKey>(static_cast<std::uint64_t>(cell)) << bins.layout.shift[k];
+    }
+    keys[x] = key;
+  }
+}
+
+// Chooses the cells and the key layout of a finite reference. Values outside the nominal range
+// cost one more pass, which finds the true range.
+template <class T>
+Binning make_binning(const Reference<T>& reference, int threads) {
+  const FeatureMap& map = reference.map;
+  Binning bins;
+  bins.channels = reference.channels;
+  bins.mixed = map.mixed;
+  const std::size_t rows = reference.frames * reference.height;
+  const std::size_t row = reference.width * reference.channels;
+  for (std::size_t k = 0; k < bins.channels; ++k) {
+    const double most = reference.nominal_max ? coordinate_limit / 512 : HUGE_VAL;
+    const double inverse = std::min(1 / map.sigma[k], most);
+    if (map.mixed)
+      for (std::size_t j = 0; j < 3; ++j) bins.matrix[k][j] = map.matrix[k][j] * inverse;
+    bins.gain[k] = map.gain[k] * inverse;
+    bins.shift[k] = map.offset[k] * inverse + edge_guard;
+  }
+  std::atomic<bool> nominal{reference.nominal_max.has_value()};
+  const auto limit = static_cast<double>(std::numeric_limits<T>::max());
+  const double white = std::min(reference.nominal_max.value_or(0), limit);
+  if (nominal && (std::is_floating_point_v<T> || white < limit))
+    parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
+      if (!detail::all_within(reference.data + y * row, row, static_cast<T>(white)))
+        nominal.store(false, std::memory_order_relaxed);
+    });
+  Channels low{}, high{};
+  if (nominal) {
+    for (std::size_t k = 0; k < bins.channels; ++k) {
+      high[k] = bins.shift[k] + std::max(bins.gain[k], 0.0) * white;
+      if (bins.mixed)
+        for (const double factor : bins.matrix[k]) high[k] += std::max(factor, 0.0) * white;
+    }
+  } else {
+    struct Span {
+      Channels low{}, high{};
+    };
+    std::vector<Span> spans(rows);
+    parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
+      Span span;
+      for (std::size_t x = 0; x < reference.width; ++x)
+        for (std::size_t k = 0; k < bins.channels; ++k) {
+          const T* pixel = reference.data + y * row + x * bins.channels;
+          const double value = detail::cell_of(pixel, bins, k);
+          if (!std::isfinite(value))
+            throw std::domain_error(
+                "expected values of a size that can be weighed, got larger ones. "
+                "Divide them by their maximum.");
+          const double cell = std::clamp(value, -coordinate_limit, coordinate_limit);
+          span.low[k] = std::min(span.low[k], std::floor(cell));
+          span.high[k] = std::max(span.high[k], cell);
+        }
+      spans[y] = span;
+    });
+    for (const Span& span : spans)
+      for (std::size_t k = 0; k < bins.channels; ++k) {
+        low[k] = std::min(low[k], span.low[k]);
+        high[k] = std::max(high[k], span.high[k]);
+        bins.clamp = bins.clamp || -low[k] >= coordinate_limit || high[k] >= coordinate_limit;
+      }
+  }
+  std::vector<std::uint64_t> largest;
+  for (std::size_t k = 0; k < bins.channels; ++k) {
+    bins.shift[k] -= low[k];
+    bins.largest[k] = std::floor(high[k] - low[k]);
+    largest.push_back(static_cast<std::uint64_t>(bins.largest[k]));
+  }
+  bins.layout = KeyLayout::of(largest);
+  if (bins.layout.total_bits() > most_key_bits)
+    throw std::domain_error(
+        "expected at most 2^127 cells of all features together, got more. "
+        "Use larger sigmas, or clip far-off values.");
+  return bins;
+}
+
+}  // namespace bilateral

@@ -1,0 +1,146 @@
+// How deep inside its region each pixel of a label map lies, relative to how thick that is there.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/threads.hpp"
+
+namespace bilateral {
+
+namespace detail {
+
+inline constexpr float far_away = std::numeric_limits<float>::infinity();
+
+// Whether two neighbours lie on both sides of an outline; a negative label is unknown.
+inline bool apart(std::int32_t a, std::int32_t b) { return a != b && a >= 0 && b >= 0; }
+
+// 0 for pixels at an outline, else infinity.
+inline void mark_outlines(const std::int32_t* labels, std::size_t height, std::size_t width,
+                          std::size_t y, float* out) {
+  const std::int32_t* row = labels + y * width;
+  const std::int32_t* above = y > 0 ? row - width : row;
+  const std::int32_t* below = y + 1 < height ? row + width : row;
+  for (std::size_t x = 0; x < width; ++x) {
+    const std::int32_t left = row[x > 0 ? x - 1 : x], right = row[x + 1 < width ? x + 1 : x];
+    const bool edge = apart(row[x], left) || apart(row[x], right) || apart(row[x], above[x]) ||
+                      apart(row[x], below[x]);
+    out[x] = edge ? 0.0f : far_away;
+  }
+}
+
+// min over j of (i - j)^2 + g_j^2, by the lower envelope of these parabolas (Meijster et al. 2000).
+struct Envelope {
+  std::vector<std::size_t> centre;
+  std::vector<float> from;  // where the parabola becomes the lowest
+
+  void distances(const float* g, std::size_t n, float* out) {
+    centre.resize(n);
+    from.resize(n);
+    std::size_t count = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+      if (g[j] == far_away) continue;
+      float start = -far_away;
+      for (; count > 0; --count) {
+        const std::size_t k = centre[count - 1];
+        const float apart = static_cast<float>(j - k);
+        start = static_cast<float>(k) + 0.5f * (apart + (g[j] - g[k]) * (g[j] + g[k]) / apart);
+        if (start > from[count - 1]) break;
+      }
+      centre[count] = j;
+      from[count] = count > 0 ? start : -far_away;
+      ++count;
+    }
+    if (count == 0) {
+      std::fill_n(out, n, far_away);
+      return;
+    }
+    for (std::size_t i = 0, k = 0; i < n; ++i) {
+      while (k + 1 < count && from[k + 1] < static_cast<float>(i)) ++k;
+      const float along = static_cast<float>(i) - static_cast<float>(centre[k]);
+      out[i] = along * along + g[centre[k]] * g[centre[k]];
+    }
+    for (std::size_t i = 0; i < n; ++i) out[i] = std::sqrt(out[i]) + 0.5f;
+  }
+};
+
+// The largest of the values up to `radius` away along a line, without leaving a run of one label.
+inline void largest_in_runs(const float* values, const std::int32_t* labels, std::size_t n,
+                            std::size_t radius, std::vector<std::size_t>& queue, float* out) {
+  queue.resize(n);
+  for (std::size_t begin = 0, end = 0; begin < n; begin = end) {
+    while (end < n && labels[end] == labels[begin]) ++end;
+    std::size_t first = 0, last = 0, next = begin;  // candidates, their values descending
+    for (std::size_t i = begin; i < end; ++i) {
+      for (; next < end && next <= i + radius; ++next) {
+        while (last > first && values[queue[last - 1]] <= values[next]) --last;
+        queue[last++] = next;
+      }
+      while (queue[first] + radius < i) ++first;
+      out[i] = values[queue[first]];
+    }
+  }
+}
+
+}  // namespace detail
+
+// depth = d / t: the distance d of each pixel of a label map to the nearest outline, and the
+// largest such distance t in its region up to `radius` away along a row, then along a column. 1
+// where there is no outline. Labels below 0 are unknown: they make no outline.
+inline void relative_depth(const std::int32_t* labels, std::size_t height, std::size_t width,
+                           std::size_t radius, float* depth, int threads) {
+  using namespace detail;
+  const std::size_t pixels = height * width;
+  const int team = team_size(threads, pixels, 65536);
+  std::vector<float> distance(pixels), thickness(pixels);
+  parallel_for(team, height, [&](std::size_t y, std::size_t) {
+    mark_outlines(labels, height, width, y, distance.data() + y * width);
+  });
+  for (std::size_t i = width; i < pixels; ++i)
+    distance[i] = std::min(distance[i], distance[i - width] + 1);
+  for (std::size_t i = pixels - width; i-- > 0;)
+    distance[i] = std::min(distance[i], distance[i + width] + 1);
+
+  struct Scratch {
+    Envelope envelope;
+    std::vector<std::size_t> queue;
+    std::vector<float> line, largest;
+    std::vector<std::int32_t> labels;
+  };
+  std::vector<Scratch> scratch(static_cast<std::size_t>(team));
+  parallel_for(team, height, [&](std::size_t y, std::size_t rank) {
+    Scratch& own = scratch[rank];
+    own.line.resize(width);
+    own.envelope.distances(distance.data() + y * width, width, own.line.data());
+    std::copy(own.line.begin(), own.line.end(), depth + y * width);
+    largest_in_runs(own.line.data(), labels + y * width, width, radius, own.queue,
+                    thickness.data() + y * width);
+  });
+  constexpr std::size_t strip = 16;  // columns that share their cache lines
+  parallel_for(team, (width + strip - 1) / strip, [&](std::size_t item, std::size_t rank) {
+    Scratch& own = scratch[rank];
+    const std::size_t begin = item * strip, columns = std::min(strip, width - begin);
+    own.line.resize(strip * height);
+    own.largest.resize(strip * height);
+    own.labels.resize(strip * height);
+    for (std::size_t y = 0; y < height; ++y)
+      for (std::size_t x = 0; x < columns; ++x) {
+        own.line[x * height + y] = thickness[y * width + begin + x];
+        own.labels[x * height + y] = labels[y * width + begin + x];
+      }
+    for (std::size_t x = 0; x < columns; ++x)
+      largest_in_runs(own.line.data() + x * height, own.labels.data() + x * height, height, radius,
+                      own.queue, own.largest.data() + x * height);
+    for (std::size_t y = 0; y < height; ++y)
+      for (std::size_t x = 0; x < columns; ++x) {
+        float& d = depth[y * width + begin + x];
+        d = d == far_away ? 1.0f : d / own.largest[x * height + y];
+      }
+  });
+}
+
+}  // namespace bilateral

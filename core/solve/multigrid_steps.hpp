@@ -1,0 +1,306 @@
+// Steps with the multigrid V-cycle. The grid has two colours, and colour 0 is solved exactly for
+// colour 1 at all times, by the last half-sweep of every V-cycle. So its residual stays 0, and
+// neither the first half-sweep nor colour 0's half of r, q and x need to be computed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "grid/edges.hpp"
+#include "grid/grid.hpp"
+#include "multigrid/diagonals.hpp"
+#include "multigrid/hierarchy.hpp"
+#include "multigrid/row_block.hpp"
+#include "multigrid/vcycle.hpp"
+#include "solve/steps.hpp"
+
+namespace bilateral {
+
+template <class T, std::size_t K>
+class MultigridSteps final : public Steps<T, K> {
+ public:
+  using typename Steps<T, K>::Sums;
+  using typename Steps<T, K>::Turn;
+
+  MultigridSteps(const Grid& grid, const Multigrid<T>& multigrid, Diagonals<T>& diagonals,
+                 int threads)
+      : grid_(grid),
+        multigrid_(multigrid),
+        graph_(multigrid.fine),
+        diagonals_(diagonals),
+        cycle_(multigrid, diagonals),
+        mass_(graph_.rows),
+        z_(level_vector<T>(graph_.rows, K)),
+        d_(level_vector<T>(graph_.rows, K)),
+        x_((graph_.rows - second()) * K),
+        r_((graph_.rows - second()) * K),
+        q_((graph_.rows - second()) * K),
+        parts_(kinds * grid.bands()),
+        team_(team_size(threads, grid.vertices, 4096)),
+        queue_(grid.band_vertex, team_) {
+    for (std::size_t row = 0; row < graph_.rows; ++row)
+      mass_[row] =
+          graph_.vertex[row] == nowhere ? T{0} : static_cast<T>(grid.mass[graph_.vertex[row]]);
+  }
+
+  int team() const override { return team_; }
+  bool steady() const override { return true; }
+
+  void set(const Task<T>& task) override {
+    task_ = task;
+    stale_ = diagonals_.take_stale();
+  }
+
+  // Colour 0 of x, in a float and what it lacks: the error of rounding x would be felt as a
+  // residual lambda times as large.
+  Sums begin(const Worker& worker) override {
+    if (stale_) diagonals_.refresh(worker);
+    T* z = z_.data();
+    T* lack = d_.data();
+    each(worker, 1, [&](std::size_t row, std::size_t, std::size_t) {
+      const V x = from_grid(task_.x, row);
+      B::put(x_.data(), row - second(), x);
+      B::put(z, row, x);
+    });
+    worker.barrier.wait();
+    each_band(worker, [&](std::size_t band) {
+      Sum moved{};
+      each_of(band, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+        const V b = from_grid(task_.b, row);
+        const V close = near(row, s, lane), x = close + lacking(row, s, lane, close, b);
+        V way = x - from_grid(task_.x, row);
+        if (task_.active) way = where_active(row, way);
+        B::put(z, row, x);
+        B::put(lack, row, lacking(row, s, lane, x, b));
+        moved += B::widen(B::each(mass_.data(), row) * way * way);
+      });
+      part(Kind::movement, band) = B::total(moved);
+    });
+    worker.barrier.wait();
+    const Sums moved = total(Kind::movement);
+    const T* inverse = diagonals_.inverse(0);
+    const T* weight = diagonals_.weight(0);
+    each(worker, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
+      const V x = B::get(x_.data(), row - second());
+      const V flow = differ<K>(graph_, s, lane, x, z) - pull_all(s, lane, lack);
+      V r = from_grid(task_.b, row) - B::each(weight, row) * x - factor() * flow;
+      if (task_.active) r = where_active(row, r);
+      B::put(r_.data(), row - second(), r);
+      B::put(q_.data(), row - second(), V{});
+      B::put(d_.data(), row, V{});
+      B::put(z, row, B::each(inverse, row) * r);
+    });
+    return moved;
+  }
+
+  Sums precondition(const Worker& worker) override {
+    const T* inverse = diagonals_.inverse(0);
+    T* z = z_.data();
+    worker.barrier.wait();
+    if (cycle_.depth() > 0) correct(worker);
+    each_band(worker, [&](std::size_t band) {
+      Sum energy{};
+      each_of(band, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
+        const V r = B::get(r_.data(), row - second());
+        const V value = B::each(inverse, row) * (r + factor() * pull_all(s, lane, z));
+        B::put(z, row, value);
+        energy += B::widen(r * value);
+      });
+      part(Kind::energy, band) = B::total(energy);
+    });
+    worker.barrier.wait();
+    return total(Kind::energy);
+  }
+
+  Turn turn(const Worker& worker, const Sums& beta) override {
+    const V keep = B::channels(beta);
+    const T* inverse = diagonals_.inverse(0);
+    const T* weight = diagonals_.weight(0);
+    T* z = z_.data();
+    T* d = d_.data();
+    T* q = q_.data();
+    each_band(worker, [&](std::size_t band) {
+      Sum moved{};
+      each_of(band, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+        const V value = B::each(inverse, row) * (factor() * pull_all(s, lane, z));
+        const V turned = value + keep * B::get(d, row);
+        B::put(z, row, value);
+        B::put(d, row, turned);
+        moved += B::widen(B::each(mass_.data(), row) * turned * turned);
+      });
+      part(Kind::movement, band) = B::total(moved);
+    });
+    worker.barrier.wait();
+    each_band(worker, [&](std::size_t band) {
+      Sum bend{}, moved{};
+      each_of(band, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
+        const V value = B::get(z, row);
+        const V flow = differ<K>(graph_, s, lane, value, z);
+        const V product =
+            B::each(weight, row) * value + factor() * flow + keep * B::get(q, row - second());
+        const V turned = value + keep * B::get(d, row);
+        B::put(q, row - second(), product);
+        B::put(d, row, turned);
+        bend += B::widen(turned * product);
+        moved += B::widen(B::each(mass_.data(), row) * turned * turned);
+      });
+      part(Kind::curvature, band) = B::total(bend);
+      const Sums more = B::total(moved);
+      for (std::size_t k = 0; k < K; ++k) part(Kind::movement, band)[k] += more[k];
+    });
+    worker.barrier.wait();
+    return {total(Kind::curvature), total(Kind::movement)};
+  }
+
+  void descend(const Worker& worker, const Sums& alpha) override {
+    const V step = B::channels(alpha);
+    const T* inverse = diagonals_.inverse(0);
+    each(worker, 1, [&](std::size_t row, std::size_t, std::size_t) {
+      const std::size_t at = row - second();
+      const V r = B::get(r_.data(), at) - step * B::get(q_.data(), at);
+      B::put(x_.data(), at, B::get(x_.data(), at) + step * B::get(d_.data(), row));
+      B::put(r_.data(), at, r);
+      B::put(z_.data(), row, B::each(inverse, row) * r);
+    });
+  }
+
+  void end(const Worker& worker) override {
+    worker.barrier.wait();
+    each(worker, 1, [&](std::size_t row, std::size_t, std::size_t) {
+      const V x = B::get(x_.data(), row - second());
+      B::put(z_.data(), row, x);
+      to_grid(row, x);
+    });
+    worker.barrier.wait();
+    each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+      const V close = near(row, s, lane);
+      to_grid(row, close + lacking(row, s, lane, close, from_grid(task_.b, row)));
+    });
+  }
+
+ private:
+  using B = Block<T, K>;
+  using V = typename B::V;
+  using Sum = typename B::Sum;
+  enum class Kind : std::size_t { curvature, movement, energy };  // the sums kept per band
+  static constexpr std::size_t kinds = 3;
+
+  std::size_t second() const { return graph_.colour[1]; }  // first row of colour 1
+  T factor() const { return static_cast<T>(task_.smoothness); }
+
+  BILATERAL_INLINE V pull_all(std::size_t s, std::size_t lane, const T* x) const {
+    return pull<K>(graph_, graph_.entry.first[s], graph_.entry.first[s + 1], lane, x);
+  }
+
+  // z at the first neighbour, if any.
+  BILATERAL_INLINE V near(std::size_t row, std::size_t s, std::size_t lane) const {
+    const std::size_t column = graph_.entry.first[s];
+    if (column == graph_.entry.first[s + 1]) return V{};
+    if constexpr (K > 1)
+      if (graph_.entry.to[column * slice_rows + lane] == row) return V{};
+    return B::gather(z_.data(), graph_.entry.to.data() + column * slice_rows + lane);
+  }
+
+  // From a value to the solution of a row for its neighbours' z.
+  BILATERAL_INLINE V lacking(std::size_t row, std::size_t s, std::size_t lane, V x, V b) const {
+    const V left = b - B::each(diagonals_.weight(0), row) * x -
+                   factor() * differ<K>(graph_, s, lane, x, z_.data());
+    return B::each(diagonals_.inverse(0), row) * left;
+  }
+
+  // z of colour 0 = the coarse levels' answer to its residual after z of colour 1 = r / diag(A).
+  void correct(const Worker& worker) {
+    T* z = z_.data();
+    each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+      B::put(z, row, factor() * pull_all(s, lane, z));
+    });
+    worker.barrier.wait();
+    const Slices slices(0, multigrid_.coarse[0].rows, worker);
+    T* residual = cycle_.residual();
+    each_block<T, K>(slices.begin, slices.end,
+                     [&](std::size_t row, std::size_t s, std::size_t lane) {
+                       B::put(residual, row, collect<K>(multigrid_.first_colour, s, lane, z));
+                     });
+    worker.barrier.wait();
+    cycle_.apply(worker);
+    const std::uint32_t* parent = multigrid_.transfer[0].parent.data();
+    const T* above = cycle_.correction();
+    each(worker, 0, [&](std::size_t row, std::size_t, std::size_t) {
+      B::put(z, row, B::gather(above, parent + row));
+    });
+    worker.barrier.wait();
+  }
+
+  V from_grid(const T* from, std::size_t row) const {
+    std::array<T, B::lanes> values{};
+    for (std::size_t i = 0; i < B::rows; ++i)
+      if (const std::size_t v = graph_.vertex[row + i]; v != nowhere)
+        std::copy_n(from + v * K, K, values.data() + i * K);
+    return get<B::lanes>(values.data());
+  }
+
+  V where_active(std::size_t row, V value) const {
+    std::array<T, B::lanes> values;
+    put<B::lanes>(values.data(), value);
+    for (std::size_t i = 0; i < B::rows; ++i)
+      if (const std::size_t v = graph_.vertex[row + i]; v != nowhere && !task_.active[v])
+        std::fill_n(values.data() + i * K, K, T{0});
+    return get<B::lanes>(values.data());
+  }
+
+  void to_grid(std::size_t row, V value) const {
+    std::array<T, B::lanes> values;
+    put<B::lanes>(values.data(), value);
+    for (std::size_t i = 0; i < B::rows; ++i)
+      if (const std::size_t v = graph_.vertex[row + i];
+          v != nowhere && (!task_.active || task_.active[v]))
+        std::copy_n(values.data() + i * K, K, task_.x + v * K);
+  }
+
+  template <class F>
+  void each_band(const Worker& worker, F&& f) {
+    queue_.each(worker, f);
+  }
+
+  template <class F>
+  BILATERAL_INLINE void each_of(std::size_t band, std::size_t colour, F&& f) const {
+    const auto& rows = graph_.band_row[colour];
+    each_block<T, K>(rows[band] / slice_rows, rows[band + 1] / slice_rows, f);
+  }
+
+  template <class F>
+  void each(const Worker& worker, std::size_t colour, F&& f) {
+    queue_.each(worker, [&](std::size_t band) { each_of(band, colour, f); });
+  }
+
+  Sums& part(Kind kind, std::size_t band) {
+    return parts_[kinds * band + static_cast<std::size_t>(kind)];
+  }
+
+  Sums total(Kind kind) {
+    Sums sum{};
+    for (std::size_t band = 0; band < grid_.bands(); ++band)
+      for (std::size_t k = 0; k < K; ++k) sum[k] += part(kind, band)[k];
+    return sum;
+  }
+
+  const Grid& grid_;
+  const Multigrid<T>& multigrid_;
+  const GridGraph<T>& graph_;
+  Diagonals<T>& diagonals_;
+  VCycle<T, K> cycle_;
+  Task<T> task_;
+  bool stale_ = false;
+  Buffer<T> mass_;
+  Buffer<T> z_, d_;      // of all rows
+  Buffer<T> x_, r_, q_;  // of colour 1
+  std::vector<Sums> parts_;
+  int team_;
+  BandQueue queue_;
+};
+
+}  // namespace bilateral

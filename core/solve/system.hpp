@@ -1,0 +1,185 @@
+// A y = b for any number of channels: which parts have data, the start, and PCG in groups.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "base/channels.hpp"
+#include "base/vectors.hpp"
+#include "grid/grid.hpp"
+#include "grid/pyramid_transfer.hpp"
+#include "solve/components.hpp"
+#include "solve/multigrid_steps.hpp"
+#include "solve/paper_steps.hpp"
+#include "solve/pcg.hpp"
+
+namespace bilateral {
+
+// The paper's starts. Flat: each vertex's own mean, where it has data.
+template <class T>
+void flat_start(const Grid& grid, const T* weight, const T* weighted, std::size_t channels, T* x,
+                int threads) {
+  pyramid_start(grid, weight, weighted, channels, x, threads);
+  for (std::size_t v = 0; v < grid.vertices; ++v)
+    if (weight[v] > T{0})
+      for (std::size_t k = 0; k < channels; ++k)
+        x[v * channels + k] = weighted[v * channels + k] / weight[v];
+}
+
+namespace detail {}  // namespace detail
+
+// Solves systems A y = b on one grid, one after another. What they share is made once: memory,
+// conductances, connected components.
+template <class T>
+class SystemSolver {
+ public:
+  // With one of the paper's preconditioners; n comes from bistochastize.
+  SystemSolver(const Grid& grid, const T* n, Preconditioning kind, int threads)
+      : grid_(grid), n_(n), kind_(kind), threads_(threads) {}
+
+  // With multigrid.
+  SystemSolver(const Grid& grid, const Multigrid<T>& multigrid, int threads)
+      : grid_(grid),
+        multigrid_(&multigrid),
+        diagonals_(std::make_unique<Diagonals<T>>(multigrid)),
+        threads_(threads) {}
+
+  // Whether each vertex was connected to data in the last solve; empty: all were.
+  const std::vector<std::uint8_t>& active() const { return active_; }
+
+  // Solves for all channels. x holds the start on entry and the solution on return; parts of the
+  // grid without data get the pyramid start if `fill` is set, else they keep theirs. `scale` is
+  // the size of the answer per channel.
+  PcgResult solve(const T* weight, const T* weighted, std::size_t channels, const double* scale,
+                  T* x, bool fill, const PcgOptions& options) {
+    weight_ = weight;
+    if (diagonals_) diagonals_->set(weight, options.smoothness);
+    find_gaps(weighted, channels, x, fill, options);
+    PcgResult all;
+    all.converged = true;
+    if (options.most_steps <= 0) return all;
+    each_group(channels, [&](auto K, std::size_t first, std::size_t count) {
+      join(all, solve_group<K>(weighted, channels, first, count, scale, x, options));
+      return !all.cancelled;
+    });
+    return all;
+  }
+
+ private:
+  template <std::size_t K>
+  using AnySteps = std::unique_ptr<Steps<T, K>>;
+
+  template <std::size_t K>
+  Steps<T, K>& steps() {
+    AnySteps<K>& steps = std::get<AnySteps<K>>(steps_);
+    if (!steps && multigrid_)
+      steps = std::make_unique<MultigridSteps<T, K>>(grid_, *multigrid_, *diagonals_, threads_);
+    else if (!steps)
+      steps = std::make_unique<PaperSteps<T, K>>(grid_, n_, kind_, threads_);
+    return *steps;
+  }
+
+  const Components& components() {
+    if (components_.count == 0)
+      components_ = multigrid_ ? find_components(grid_, *multigrid_) : find_components(grid_);
+    return components_;
+  }
+
+  // Which vertices may move, and whether the problem is stiff.
+  void find_gaps(const T* weighted, std::size_t channels, T* x, bool fill,
+                 const PcgOptions& options) {
+    const T* weight = weight_;
+    const double total =
+        detail::eight_sums(grid_.vertices, [=](std::size_t i) { return weight[i]; });
+    stiff_ = options.tolerance >= 0 &&
+             options.smoothness * static_cast<double>(grid_.pixels()) > 100 * total;
+    const bool gaps = std::any_of(weight, weight + grid_.vertices, [](T w) { return !(w > T{0}); });
+    active_.clear();
+    if (gaps) active_ = with_data(components(), weight);
+    if (std::find(active_.begin(), active_.end(), 0) == active_.end()) {
+      active_.clear();
+    } else if (fill) {
+      Buffer<T> start(grid_.vertices * channels);
+      pyramid_start(grid_, weight, weighted, channels, start.data(), threads_);
+      for (std::size_t v = 0; v < grid_.vertices; ++v)
+        if (!active_[v]) std::copy_n(start.data() + v * channels, channels, x + v * channels);
+    }
+  }
+
+  template <std::size_t K>
+  PcgResult solve_group(const T* weighted, std::size_t channels, std::size_t first,
+                        std::size_t count, const double* scale, T* x, const PcgOptions& options) {
+    std::array<double, K> group_scale;
+    group_scale.fill(1);
+    std::copy_n(scale + first, count, group_scale.begin());
+    if (channels == K) return solve_channels<K>(weighted, group_scale, x, options);
+    const Buffer<T> b = take<K>(weighted, grid_.vertices, channels, first, count);
+    Buffer<T> y = take<K>(x, grid_.vertices, channels, first, count);
+    PcgResult result = solve_channels<K>(b.data(), group_scale, y.data(), options);
+    give<K>(y, grid_.vertices, channels, first, count, x);
+    return result;
+  }
+
+  template <std::size_t K>
+  PcgResult solve_channels(const T* b, const std::array<double, K>& scale, T* x,
+                           PcgOptions options) {
+    PcgResult all;
+    const int most = options.most_steps;
+    const auto after_step = options.after_step;
+    options.after_step = [&](int step, double residual) {
+      return after_step && after_step(static_cast<int>(all.residuals.size()) + step, residual);
+    };
+    const Task<T> task{weight_, active_.empty() ? nullptr : active_.data(), b, x,
+                       options.smoothness};
+    for (bool done = false; !done;) {
+      options.most_steps = most - static_cast<int>(all.residuals.size());
+      const PcgResult part = pcg(steps<K>(), task, grid_.pixels(), scale, options);
+      all.residuals.insert(all.residuals.end(), part.residuals.begin(), part.residuals.end());
+      all.moved += part.moved;
+      all.converged = part.converged;
+      all.cancelled = part.cancelled;
+      if (diagonals_ && diagonals_->faint() && options.tolerance >= 0) stiff_ = true;
+      done = !stiff_ || !part.converged || part.cancelled;
+      if (!done) {
+        const double shift = shift_components<K>(grid_, components(), weight_, b, scale, x);
+        all.moved += shift;
+        done = shift <= std::max(options.tolerance, options.of_movement * all.moved);
+      }
+      if (!done && static_cast<int>(all.residuals.size()) >= most) {
+        all.converged = false;
+        done = true;
+      }
+    }
+    return all;
+  }
+
+  // One group's result into that of all: the slowest and the largest count.
+  static void join(PcgResult& all, const PcgResult& group) {
+    all.converged = all.converged && group.converged;
+    all.cancelled = group.cancelled;
+    all.moved = std::max(all.moved, group.moved);
+    if (all.residuals.size() < group.residuals.size())
+      all.residuals.resize(group.residuals.size(), 0.0);
+    for (std::size_t i = 0; i < group.residuals.size(); ++i)
+      all.residuals[i] = std::max(all.residuals[i], group.residuals[i]);
+  }
+
+  const Grid& grid_;
+  const T* n_ = nullptr;
+  Preconditioning kind_ = Preconditioning::jacobi;
+  const Multigrid<T>* multigrid_ = nullptr;
+  std::unique_ptr<Diagonals<T>> diagonals_;
+  int threads_;
+  const T* weight_ = nullptr;
+  bool stiff_ = false;     // so that constants must be looked after, see shift_components
+  Components components_;  // once they matter
+  std::vector<std::uint8_t> active_;  // empty: everywhere
+  std::tuple<AnySteps<1>, AnySteps<4>, AnySteps<8>> steps_;
+};
+
+}  // namespace bilateral

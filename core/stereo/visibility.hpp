@@ -1,0 +1,51 @@
+// Which pixels of a left view its right view can see, by a buffer of the nearest surface.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "base/threads.hpp"
+
+namespace bilateral {
+
+namespace detail {
+
+// The column of the right view that a pixel falls on, or -1 if that lies outside.
+inline float right_column(std::size_t x, float disparity, std::size_t width) {
+  const float column = static_cast<float>(x) - disparity;
+  return column >= 0 && column <= static_cast<float>(width) - 1 ? column : -1;
+}
+
+}  // namespace detail
+
+// out = 1 where a pixel at the disparity `claim` lies inside the right view and no trusted pixel of
+// the map `surface` falls on the same column there with a disparity larger by more than
+// `tolerance`; else 0. Disparities are in pixels: x in the left view is x - d in the right one.
+inline void visible(const float* claim, const float* surface, const bool* trusted,
+                    std::size_t height, std::size_t width, float tolerance, bool* out,
+                    int threads) {
+  const int team = team_size(threads, height * width, 65536);
+  std::vector<std::vector<float>> buffers(static_cast<std::size_t>(team));
+  parallel_for(team, height, [&](std::size_t y, std::size_t rank) {
+    std::vector<float>& nearest = buffers[rank];
+    nearest.assign(width + 1, -std::numeric_limits<float>::infinity());
+    const std::size_t row = y * width;
+    for (std::size_t x = 0; x < width; ++x) {
+      const float d = surface[row + x], column = detail::right_column(x, d, width);
+      if (!trusted[row + x] || column < 0) continue;
+      // It covers both columns that it lies between.
+      const auto k = static_cast<std::size_t>(column);
+      nearest[k] = std::max(nearest[k], d);
+      nearest[k + 1] = std::max(nearest[k + 1], d);
+    }
+    for (std::size_t x = 0; x < width; ++x) {
+      const float d = claim[row + x], column = detail::right_column(x, d, width);
+      out[row + x] =
+          column >= 0 && nearest[static_cast<std::size_t>(column + 0.5f)] <= d + tolerance;
+    }
+  });
+}
+
+}  // namespace bilateral

@@ -1,0 +1,1 @@
+"""Filters on pixels on a CUDA device."""

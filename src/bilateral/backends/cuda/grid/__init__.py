@@ -1,0 +1,1 @@
+"""The bilateral grid on a CUDA device: build, splat, slice, blur."""

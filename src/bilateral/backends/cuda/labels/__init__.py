@@ -1,0 +1,1 @@
+"""Label maps on a CUDA device."""

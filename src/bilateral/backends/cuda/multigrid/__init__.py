@@ -1,0 +1,1 @@
+"""The multigrid preconditioner on a CUDA device."""

@@ -1,0 +1,1 @@
+"""One function per command, and the options they share."""

@@ -1,0 +1,1 @@
+"""The demo: spoil pictures, repair them, draw the outcome."""

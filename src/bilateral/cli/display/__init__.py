@@ -1,0 +1,1 @@
+"""Print, preview and report progress in the terminal."""

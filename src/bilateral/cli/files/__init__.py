@@ -1,0 +1,1 @@
+"""Read inputs, pair files, write outputs."""

@@ -1,0 +1,1 @@
+"""Filters on pixels, applied before and after a solve."""

@@ -1,0 +1,76 @@
+"""The median filter: what removes the noise of single vertices after the slice."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bilateral import validation as checks
+from bilateral.backends import cpu
+
+Array = NDArray[Any]
+
+
+def median(image: ArrayLike, size: int = 5) -> Array:
+    """Replace every value by the median of the size x size values around it.
+
+    The image continues beyond its border as its mirror image, the border pixels included
+    (NumPy's ``pad`` mode "symmetric"). Each channel is filtered by itself.
+
+    Parameters
+    ----------
+    image : (H, W) or (H, W, K) array
+        Of any real dtype. uint8, uint16, float32 and float64 are filtered as they are, others
+        through one of these without loss (of integers beyond 2**53, an error; numbers longer than
+        float64 are rounded to it). NaN means that there is no value: the median is that of the
+        others, the mean of the middle two if their number is even, as ``numpy.nanmedian`` gives
+        it (of -inf and inf, -inf). It is NaN only where all values are.
+    size : {3, 5}
+        Side of the window in pixels.
+
+    Returns
+    -------
+    array of the same shape and dtype
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bilateral
+    >>> image = np.ones((4, 5))
+    >>> image[1, 2] = 100
+    >>> image[3, 4] = np.nan
+    >>> bool((bilateral.median(image, size=3) == 1).all())
+    True
+    """
+    values = checks.image("image", image)
+    size = checks.one_of("size", size, (3, 5))
+    pixels = np.ascontiguousarray(_comparable(values)).reshape(*values.shape[:2], -1)
+    return _as_before(cpu.median(pixels, size), values.dtype).reshape(values.shape)
+
+
+# Signed integers of 8 and 16 bits keep their order when their sign bit is flipped.
+_SIGN = {1: np.uint8(0x80), 2: np.uint16(0x8000)}
+
+
+def _comparable(values: Array) -> Array:
+    """The same values in the same order, in a dtype of the core's."""
+    kind, size = values.dtype.kind, values.dtype.itemsize
+    if kind == "f":
+        return values.astype(np.float32 if size <= 4 else np.float64, copy=False)
+    if kind == "b":
+        return values.view(np.uint8)
+    if size > 2:
+        if size == 8:
+            checks.exact_in_float64("image", values)
+        return values.astype(np.float64)
+    return values if kind == "u" else values.view(f"u{size}") ^ _SIGN[size]
+
+
+def _as_before(medians: Array, dtype: np.dtype[Any]) -> Array:
+    """Undo `_comparable`."""
+    if dtype.kind == "b" or (dtype.kind == "u" and dtype.itemsize <= 2):
+        return medians.view(dtype)
+    if dtype.kind == "i" and dtype.itemsize <= 2:
+        medians = medians ^ _SIGN[dtype.itemsize]
+        return medians.view(dtype)
+    return medians.astype(dtype, copy=False)

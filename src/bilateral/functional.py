@@ -1,0 +1,107 @@
+"""The solver as one function: reference and target in, smooth target out."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from bilateral.grid import BilateralGrid
+from bilateral.numerics.system import Callback
+from bilateral.solver import BilateralSolver
+
+
+def solve(
+    reference: ArrayLike,
+    target: ArrayLike,
+    confidence: ArrayLike | None = None,
+    *,
+    sigma_xy: float = 8,
+    sigma_luma: float = 8,
+    sigma_chroma: float = 8,
+    sigma_t: float | None = None,
+    smoothness: float = 4.0,
+    blur: str | tuple[float, float, float] = "paper",
+    tolerance: float = 1e-3,
+    max_iterations: int | None = None,
+    preconditioner: str = "multigrid",
+    initial: str | None = None,
+    method: str | None = None,
+    smooth: tuple[float, float] | None = None,
+    rank_tolerance: float | None = None,
+    warm_start: ArrayLike | None = None,
+    callback: Callback | None = None,
+    return_info: bool = False,
+    reference_max: float | None = None,
+    dtype: DTypeLike | None = None,
+) -> Any:
+    """Smooth a target so that it follows the edges of a reference image.
+
+    Parameters
+    ----------
+    reference : (H, W) or (H, W, 3) array
+        The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1.
+    target : (H, W) or (H, W, K) array
+        What to smooth: depth, flow, chroma, masks. A pixel with a value that is not finite counts
+        as unknown.
+    confidence : (H, W) array, optional
+        How much to trust each pixel, 0 for unknown; 1 everywhere if left out.
+    sigma_xy : float
+        Size of a grid cell in pixels.
+    sigma_luma, sigma_chroma : float
+        Size of a grid cell in 8-bit grey levels.
+    sigma_t : float, optional
+        Size of a grid cell in frames, for videos: reference, target and confidence then have an
+        axis T before H, and all frames are smoothed together.
+    smoothness : float
+        The paper's lambda: larger is smoother.
+    blur, reference_max
+        As for `BilateralGrid`.
+    tolerance, max_iterations, preconditioner, initial, method
+        As for `BilateralSolver`.
+    smooth, rank_tolerance, warm_start, callback, return_info, dtype
+        As for `BilateralSolver.solve`.
+
+    Returns
+    -------
+    x : array
+        Of the target's shape and dtype.
+    info : SolveInfo
+        Only with ``return_info=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bilateral
+    >>> photo = np.zeros((32, 32), np.uint8)
+    >>> photo[:, 16:] = 255
+    >>> target = np.full((32, 32), np.nan, np.float32)
+    >>> target[4, 4], target[4, 28] = 1, 2
+    >>> bilateral.solve(photo, target)[20, [0, 15, 16, 31]].round(2).tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
+    began = time.perf_counter()
+    grid = BilateralGrid(
+        reference,
+        sigma_xy,
+        sigma_luma,
+        sigma_chroma,
+        blur,
+        sigma_t=sigma_t,
+        reference_max=reference_max,
+    )
+    solver = BilateralSolver(
+        grid,
+        smoothness,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        preconditioner=preconditioner,
+        initial=initial,
+        method=method,
+    )
+    x, info = solver._solve(
+        target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, stacklevel=3
+    )
+    if not return_info:
+        return x
+    return x, replace(info, seconds=time.perf_counter() - began)

@@ -1,0 +1,1 @@
+"""The linear system of a solve: set up, solved, reweighted, differentiated."""

@@ -1,0 +1,1 @@
+"""Colorize a photograph from strokes."""

@@ -1,0 +1,1 @@
+"""Depth from a stereo pair."""

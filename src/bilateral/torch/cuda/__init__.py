@@ -1,0 +1,1 @@
+"""Solves of CUDA tensors, recorded as CUDA graphs."""

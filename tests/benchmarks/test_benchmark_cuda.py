@@ -1,0 +1,210 @@
+"""The benchmark on CUDA: its floors, its stages, its report. No time is asserted."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
+
+from benchmarks.photos import Photo, centre, own
+from benchmarks.speed.cases import problem, solve
+from benchmarks.speed.cuda import report
+from benchmarks.speed.cuda.floors import FLOORS, Sizes, floors
+from benchmarks.tables import as_json
+from benchmarks.timing import Timing
+
+ROOT = Path(__file__).parents[2]
+SIZES = Sizes(
+    pixels=4_096_000,
+    channels=3,
+    tiles=64_000,
+    vertices=306_271,
+    edges=1_250_000,
+    code=4,
+    coarse=100_000,
+    above=400_000,
+    balance_steps=14,
+    steps=25,
+)
+
+
+@pytest.mark.parametrize("size", [field.name for field in fields(Sizes)])
+def test_floors_are_positive_and_grow_with_sizes(size: str) -> None:
+    more = floors(replace(SIZES, **{size: 2 * getattr(SIZES, size)}), 4e12)
+    less = floors(SIZES, 4e12)
+    assert all(0 < less[name] <= more[name] <= 2 * less[name] for name in FLOORS)
+    assert any(less[name] < more[name] for name in FLOORS)
+
+
+def test_floors_are_bytes_over_bandwidth() -> None:
+    assert floors(SIZES, 2.0)["slice"] == (4 * SIZES.pixels * 2 + 4 * SIZES.vertices) / 2
+
+
+def test_stages_are_those_of_a_solve() -> None:
+    torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
+    if not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("no GPU that PyTorch can use, and no interpreter")  # see conftest.py
+    pytest.importorskip("triton", reason="the kernels need Triton")
+    from benchmarks.speed.cuda.stages import SIGMA, STAGES, Solve
+
+    from support.edges import table
+
+    photo = own("coffee")
+    task = problem(Photo(photo.name, centre(photo.pixels, 10, 17)))
+    taken_apart = Solve(task, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    assert [*STAGES] == [*FLOORS]
+    made = {name: run(taken_apart) for name, run in STAGES.items() if name != "steps"}
+    grid = taken_apart._grid
+    assert int(grid.total) <= grid.room
+    there = int(grid.total)
+    assert torch.equal(made["colours of tiles"].keys[:there], grid.colours.keys[:there])
+    assert torch.equal(made["order"].rank, grid.order.rank)
+    assert torch.equal(made["assignment of pixels"], grid.parent)
+    assert torch.equal(table(made["neighbours"]), table(grid.edges))
+    assert made["pyramid"].rooms == grid.pyramid.rooms
+    assert torch.equal(made["pyramid"].push, grid.pyramid.push)
+
+    for _ in range(2):  # as often as one likes
+        taken_apart.begin_again()
+        taken_apart.step()
+        found = taken_apart.slice().cpu().numpy().reshape(task.shape)
+        np.testing.assert_allclose(found, solve(task, SIGMA), atol=1e-4)
+    sizes = taken_apart.sizes
+    assert sizes.pixels == task.n_pixels
+    assert sizes.tiles <= sizes.vertices < sizes.pixels
+    assert 0 < sizes.coarse < sizes.vertices
+    assert sizes.edges == (table(grid.edges) >= 0).sum()
+
+
+def made_up(quick: bool) -> dict[str, Any]:
+    timing = Timing(1.5e-3, 1.4e-3, 1.6e-3, 30)
+    size = (1080, 1920)
+    row = {
+        "photo": "made",
+        "sizes": SIZES,
+        "stages": dict.fromkeys(FLOORS, timing),
+        "floors": floors(SIZES, 4e12),
+        "whole": {"size": (1600, 2560), "seconds": timing},
+        "middle": {"size": size, "everywhere": timing, "few": timing},
+        "batch": {"size": (480, 640), "seconds": timing, "images_per_second": 3999.0},
+        "training": {"size": size, "forward": timing, "backward": timing, "ratio": 1.0},
+        "segmentation": {
+            "size": (375, 500),
+            "classes": 21,
+            "seconds": timing,
+            "cpu_seconds": timing,
+            "labels_differ": 7,
+        },
+        "agreement": {
+            "size": (512, 512),
+            "cells": (8, 40),
+            "differences": [1e-7, 2e-6],
+            "difference": 2e-6,
+            "repeats": 5,
+            "identical": 5,
+        },
+    }
+    device = {"name": "a device", "bytes": 2**37, "cache_bytes": 6e7}
+    return {
+        "date": "today",
+        "machine": {"cpu": "a CPU", "cores": 2, "load_before": 0.0},
+        "versions": {"numpy": "2"},
+        "device": {**device, "torch": "2.11", "cuda": "13", "triton": "3.6"},
+        "settings": {
+            "repeats": 30,
+            "replays": 20,
+            "warm_ups": 5,
+            "quick": quick,
+            "photographs": "made up",
+            "smoothness": 4.0,
+            "steps": 25,
+        },
+        "targets": report.TARGETS,
+        "bandwidth": 4e12,
+        "photographs": [row, {**row, "photo": "another"}],
+        "many_sizes": {
+            "images": 64,
+            "sizes": 64,
+            "largest": (480, 640),
+            "smallest": (291, 325),
+            "first_seconds": 2.0,
+            "seconds": 1.0,
+            "bytes_reserved": 2**30,
+        },
+        "large": None
+        if quick
+        else {
+            "size": (8192, 8192),
+            "first_seconds": 2.0,
+            "seconds": 0.1,
+            "bytes_beyond_inputs": 2**33,
+            "finite": True,
+        },
+        "out_of_memory": None
+        if quick
+        else {
+            "size": size,
+            "images": 16,
+            "raised": ["OutOfMemoryError", None],
+            "as_expected": False,
+            "next_works": True,
+        },
+    }
+
+
+def verdicts(text: str) -> list[list[str]]:
+    """Target and verdict of each row of the last table."""
+    lines = text[text.index("## For the notes") :].splitlines()[4:]
+    return [[cell.strip() for cell in line.split("|")[3:5]] for line in lines if line]
+
+
+def test_the_report_renders() -> None:
+    text = report.as_text(made_up(quick=False))
+    assert all(f"| {name}" in text for name in FLOORS)
+    assert "| 2560 x 1600, 25 steps, reference to output, ms |     1.50, 1.50 |" in text
+    assert "8192 x 8192: 100.0 ms, the first call, with compilations, 2000.0, 8.0 GiB" in text
+    assert "7 of 187,500" in text
+    assert "2.0e-06 |            5 of 5" in text
+    assert "raised OutOfMemoryError, nothing (MISSED); the next small call works" in text
+    assert verdicts(text) == [
+        ["2.00", "met"],
+        ["2.00", "met"],
+        ["2.00", "met"],
+        ["4,000", "MISSED"],
+        ["", ""],
+        ["1.20", "met"],
+        ["1e-04", "met"],
+        ["the same", "met"],
+        ["works", "met"],
+    ]
+    stored = json.loads(as_json(made_up(quick=False)))
+    assert stored["photographs"][0]["stages"]["order"]["median"] == 1.5e-3
+    assert stored["photographs"][0]["sizes"]["vertices"] == SIZES.vertices
+
+
+def test_a_quick_report_judges_no_times() -> None:
+    text = report.as_text(made_up(quick=True))
+    assert "A quick run" in text
+    assert "8192" not in text
+    judged = [verdict for _, verdict in verdicts(text)]
+    assert judged == ["-", "-", "-", "-", "", "-", "met", "met"]
+
+
+def test_without_a_device_the_command_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
+    output = tmp_path / "made"
+    command = [sys.executable, "-m", "benchmarks.speed.cuda", "--quick", "--output", str(output)]
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, cwd=ROOT, env=hidden, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "CUDA skipped: PyTorch finds no device here. All else works without one."
+    ]
+    assert not output.exists()

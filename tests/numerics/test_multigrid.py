@@ -1,0 +1,262 @@
+"""The multigrid preconditioner and the nested start: convergence, and the odd grids."""
+
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.linalg import splu
+
+import bilateral
+from bilateral import BilateralGrid, BilateralSolver
+from oracles import reference as oracle
+from support.strategies import Array, Problem, problems
+
+SHAPE = (120, 160)
+KNOWN = (0.001, 0.01, 0.1, 1.0, "scribbles")
+SMOOTHNESSES = (0.25, 4, 128, 10_000)
+BLURS = ("paper", "uniform")
+SIGMAS = ((4, 4, 4), (8, 8, 8), (16, 8, 8), (8, 4, 3))
+MULTIGRID = {"preconditioner": "multigrid", "initial": "nested"}
+
+
+class Scene(NamedTuple):
+    """A picture of boxes with shading, texture and noise, and their noisy depth."""
+
+    photo: Array
+    depth: Array
+
+
+@functools.cache
+def scene(shape: tuple[int, int] = SHAPE, boxes: int = 30) -> Scene:
+    """Boxes in random places and colours, each a plane of its own."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[: shape[0], : shape[1]] / max(shape)
+    label = np.zeros(shape, int)
+    for box in range(1, boxes):
+        (left, top), (width, height) = rng.uniform(0, 1, 2), rng.uniform(0.05, 0.3, 2)
+        inside = (x >= left) & (x < left + width) & (y >= top) & (y < top + height)
+        label[inside] = box
+    colour, shade = rng.uniform(30, 220, (boxes, 3)), rng.normal(0, 60, (boxes, 2))
+    light = shade[label, 0] * x + shade[label, 1] * y
+    texture = 12 * np.sin(90 * x + 5 * np.sin(40 * y)) * (label % 3 == 0)
+    photo = colour[label] + (light + texture)[..., None] + rng.normal(0, 3, (*shape, 3))
+    slope, distance = rng.normal(0, 3, (boxes, 2)), rng.uniform(1, 10, boxes)
+    depth = distance[label] + slope[label, 0] * x + slope[label, 1] * y
+    depth += rng.normal(0, 0.1, shape)
+    return Scene(np.clip(np.rint(photo), 0, 255).astype(np.uint8), depth)
+
+
+def confidence(known: float | str, shape: tuple[int, int] = SHAPE) -> Array:
+    """Return 1 at a share of the pixels, or along a few strokes; 0 elsewhere."""
+    rng = np.random.default_rng(1)
+    if known != "scribbles":
+        return (rng.uniform(size=shape) < known).astype(float)
+    strokes = np.zeros(shape)
+    along = np.linspace(0, 1, 4 * max(shape))
+    for _ in range(6):
+        (y0, x0), (y1, x1) = rng.uniform(0, 1, (2, 2))
+        rows = ((y0 + (y1 - y0) * along) * (shape[0] - 1)).astype(int)
+        columns = ((x0 + (x1 - x0) * along) * (shape[1] - 1)).astype(int)
+        strokes[rows, columns] = 1
+    return strokes
+
+
+@functools.cache
+def oracle_grid(sigmas: tuple[float, float, float], blur: str) -> oracle.Grid:
+    """Return the oracle's grid of the scene."""
+    return oracle.image_grid(scene().photo, *sigmas, blur)
+
+
+class Truth(NamedTuple):
+    """A system by the oracle, and its solution where there is data."""
+
+    A: Any
+    y: Array
+    active: Array
+
+
+def truth(grid: oracle.Grid, known: float | str, smoothness: float) -> Truth:
+    """Solve the scene's system directly."""
+    A, b, Sc = oracle.system(grid, scene().depth, confidence(known), smoothness)
+    active = oracle.has_data(grid, Sc)
+    y = np.zeros(len(Sc))
+    y[active] = splu(A[active][:, active].tocsc()).solve(b[active, 0])
+    return Truth(A, y, active)
+
+
+def solver(sigmas: tuple[float, float, float], blur: str, **options: Any) -> BilateralSolver:
+    """Return a solver of the scene."""
+    return BilateralSolver(BilateralGrid(scene().photo, *sigmas, blur), **options)
+
+
+# Convergence
+
+
+@pytest.mark.filterwarnings("ignore::bilateral.ConvergenceWarning")
+@pytest.mark.parametrize("blur", BLURS)
+@pytest.mark.parametrize("sigmas", SIGMAS)
+def test_ten_steps_are_enough_for_anything(sigmas: tuple[float, float, float], blur: str) -> None:
+    grid = oracle_grid(sigmas, blur)
+    for known, smoothness in itertools.product(KNOWN, SMOOTHNESSES):
+        given_ = solver(sigmas, blur, smoothness=smoothness, tolerance=1e-12, max_iterations=10)
+        x = given_.solve(scene().depth, confidence(known))
+        exact = truth(grid, known, smoothness)
+        e = (grid.S @ x.ravel() / grid.S.sum(axis=1) - exact.y) * exact.active
+        error = np.sqrt((e @ (exact.A @ e)) / (exact.y @ (exact.A @ exact.y)))
+        assert error <= 1e-3, (known, smoothness)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_tolerance_is_what_it_says(dtype: str) -> None:
+    ratios = []
+    for sigmas, blur in itertools.product(SIGMAS, BLURS):
+        grid = oracle_grid(sigmas, blur)
+        for known, smoothness in itertools.product(KNOWN, SMOOTHNESSES):
+            exact = truth(grid, known, smoothness)
+            with_data = (grid.S.T @ exact.active).astype(bool).reshape(SHAPE)
+            seen = confidence(known) > 0
+            given_ = solver(sigmas, blur, smoothness=smoothness)
+            x, info = given_.solve(scene().depth.astype(dtype), confidence(known), return_info=True)
+            assert info.converged
+            e = (x - (grid.S.T @ exact.y).reshape(SHAPE))[with_data]
+            rms = np.sqrt(np.sum(e**2) / x.size) / np.ptp(scene().depth[seen])
+            ratios.append(rms / given_.tolerance)
+    assert max(ratios) <= 3
+    assert np.mean(np.array(ratios) <= 1) >= 0.8
+
+
+def test_the_nested_start_is_close() -> None:
+    grid = oracle_grid((8, 8, 8), "paper")
+    exact = truth(grid, 0.01, 128)
+    errors = {}
+    for initial in ("nested", "pyramid", "flat"):
+        given_ = solver((8, 8, 8), "paper", smoothness=128, initial=initial, max_iterations=0)
+        x = given_.solve(scene().depth, confidence(0.01))
+        e = (grid.S @ x.ravel() / grid.S.sum(axis=1) - exact.y) * exact.active
+        errors[initial] = np.sqrt((e @ (exact.A @ e)) / (exact.y @ (exact.A @ exact.y)))
+    assert errors["nested"] <= 0.1
+    assert errors["nested"] <= 0.1 * min(errors["pyramid"], errors["flat"])
+
+
+@pytest.mark.filterwarnings("ignore::bilateral.ConvergenceWarning")
+@pytest.mark.parametrize("known", [0.01, 0.1])
+def test_the_v_cycle_is_symmetric_and_positive(known: float) -> None:
+    # One step from 0 leads to alpha_j M r_j on the colour that conjugate gradients see, so that
+    # r_i . x_j = alpha_j M_ij: equal products around a triangle mean that M is symmetric.
+    grid = oracle_grid((8, 8, 8), "paper")
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=(*SHAPE, 3))
+    A, b, _ = oracle.system(grid, target, confidence(known), 4)
+    x = solver((8, 8, 8), "paper", max_iterations=1, tolerance=1e-12, **MULTIGRID).solve(
+        target, confidence(known), warm_start=np.zeros_like(target)
+    )
+    y = (grid.S @ x.reshape(-1, 3)) / grid.S.sum(axis=1)[:, None]
+    for colour in (0, 1):
+        later = grid.V.sum(axis=1) % 2 == colour
+        eliminated = oracle.ratio(b[~later], A.diagonal()[~later, None])
+        r = b[later] - A[later][:, ~later] @ eliminated
+        X = r.T @ y[later]
+        around = X[0, 1] * X[1, 2] * X[2, 0], X[0, 2] * X[2, 1] * X[1, 0]
+        if np.isclose(*around, rtol=1e-9):
+            assert (np.diag(X) > 0).all()
+            return
+    pytest.fail("M is not symmetric")
+
+
+def test_easy_problems_are_left_to_the_pyramid() -> None:
+    photo, depth = scene()
+    dense, sparse = confidence(1.0), confidence(0.01)
+    for smoothness, weights, other in ((1, dense, "pyramid"), (1, sparse, "multigrid")):
+        x = bilateral.solve(photo, depth, weights, smoothness=smoothness)
+        initial = "pyramid" if other == "pyramid" else "nested"
+        options = {"preconditioner": other, "initial": initial}
+        expected = bilateral.solve(photo, depth, weights, smoothness=smoothness, **options)
+        np.testing.assert_array_equal(x, expected)
+
+
+# What must not depend on anything else
+
+
+@pytest.mark.parametrize("channels", [1, 3, 8, 9])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_threads_do_not_matter(dtype: str, channels: int, keep_num_threads: None) -> None:
+    shape = (300, 400)
+    photo, depth = scene(shape)
+    target = np.stack([depth * (k + 1) for k in range(channels)], axis=2).astype(dtype)
+    results = []
+    for threads in (1, 2, 5):
+        bilateral.set_num_threads(threads)
+        grid = BilateralGrid(photo, 4, 4, 4)
+        assert grid.n_vertices > 5 * 4096
+        results.append(BilateralSolver(grid, **MULTIGRID).solve(target, confidence(0.01, shape)))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_a_solver_sees_new_confidences_and_smoothness() -> None:
+    photo, depth = scene()
+    grid = BilateralGrid(photo)
+    for known, smoothness in ((0.01, 4.0), (0.1, 128.0), (0.01, 4.0)):
+        x = BilateralSolver(grid, smoothness).solve(depth, confidence(known))
+        expected = bilateral.solve(photo, depth, confidence(known), smoothness=smoothness)
+        np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("smoothness", [0.25, 4, 128])
+def test_float32_is_close_to_float64(smoothness: float) -> None:
+    photo, depth = scene()
+    options = {"smoothness": smoothness, "tolerance": 1e-4, **MULTIGRID}
+    double = bilateral.solve(photo, depth + 100, confidence(0.1), **options)
+    single = bilateral.solve(photo, (depth + 100).astype(np.float32), confidence(0.1), **options)
+    assert single.dtype == np.float32
+    assert np.sqrt(np.mean((single - double) ** 2)) <= 2e-4 * np.ptp(depth)
+
+
+# Odd grids
+
+
+@settings(max_examples=200)
+@given(problems(stiff=False), st.sampled_from(["nested", "pyramid", "flat"]))
+def test_solution_is_the_oracles(problem: Problem, initial: str) -> None:
+    options = {"preconditioner": "multigrid", "initial": initial, "tolerance": 0}
+    x = problem.solve(**options, max_iterations=3000)
+    assert np.isfinite(x).all()
+    assert np.abs(x - problem.exact()).max() <= 1e-9 * problem.size
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_single_vertex(dtype: str) -> None:
+    target = np.arange(16, dtype=dtype).reshape(4, 4)
+    x = bilateral.solve(np.zeros((4, 4), np.uint8), target, **MULTIGRID)
+    np.testing.assert_allclose(x, 7.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_vertices_without_neighbours_keep_their_own_mean(dtype: str) -> None:
+    # A checkerboard of colours far apart: no vertex has a neighbour.
+    i, j = np.indices((6, 6))
+    photo = (60 * ((i + 2 * j) % 4)).astype(np.uint8)
+    target = np.random.default_rng(0).normal(size=(6, 6)).astype(dtype)
+    x = bilateral.solve(photo, target, sigma_xy=1, sigma_luma=4, smoothness=100, **MULTIGRID)
+    np.testing.assert_allclose(x, target, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_parts_without_data_change_nothing_elsewhere(dtype: str) -> None:
+    # Black and white halves share no edge; only the black one has data.
+    photo = np.zeros((20, 40), np.uint8)
+    photo[:, 20:] = 255
+    target = np.random.default_rng(0).normal(size=(20, 40)).astype(dtype)
+    weights = np.zeros((20, 40))
+    weights[::3, :20:2] = 1
+    options = {"sigma_xy": 2, "tolerance": 1e-5, **MULTIGRID}
+    x = bilateral.solve(photo, target, weights, **options)
+    alone = bilateral.solve(photo[:, :20], target[:, :20], weights[:, :20], **options)
+    assert np.isfinite(x).all()
+    np.testing.assert_allclose(x[:, :20], alone, atol=1e-4)
+    start = bilateral.solve(photo, target, weights, sigma_xy=2, initial="pyramid", max_iterations=0)
+    np.testing.assert_array_equal(x[:, 20:], start[:, 20:])

@@ -1,0 +1,95 @@
+"""refine_segmentation of tensors: that of arrays, with PyTorch's shapes, dtypes and batches."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="tensors need PyTorch")
+
+import bilateral.torch
+import torch
+from bilateral.tasks import refine_segmentation
+from torch import Tensor
+
+RNG = np.random.default_rng(0)
+PHOTO = np.clip(RNG.normal(0.3, 0.02, (24, 32, 3)), 0, 1)
+PHOTO[:, 14:] += 0.5
+LOGITS = np.stack([np.tile([4.0, 4, 1, -4], (3, 1)), np.zeros((3, 4)), -np.ones((3, 4))], axis=2)
+IMAGE = torch.from_numpy(PHOTO).movedim(-1, 0)
+SCORES = torch.from_numpy(LOGITS).movedim(-1, 0).float()
+
+
+def test_one_image_is_what_arrays_give() -> None:
+    expected = refine_segmentation(LOGITS.astype(np.float32), PHOTO)
+    found = bilateral.torch.refine_segmentation(SCORES, IMAGE)
+    assert found.shape == (3, 24, 32)
+    assert found.dtype == torch.float32
+    np.testing.assert_array_equal(found.movedim(0, -1).numpy(), expected)
+
+
+def test_the_task_hands_tensors_over() -> None:
+    found = refine_segmentation(SCORES[None], IMAGE[None], labels=True)
+    assert isinstance(found, Tensor)
+    assert found.dtype == torch.int64
+    expected = refine_segmentation(LOGITS, PHOTO, labels=True)
+    np.testing.assert_array_equal(found[0].numpy(), expected)
+
+
+def test_a_batch_is_its_images_one_by_one() -> None:
+    scores = torch.stack([SCORES, SCORES.flip(0)])
+    images = torch.stack([IMAGE, IMAGE.flip(1)])
+    ignore = torch.zeros(2, 24, 32, dtype=torch.bool)
+    ignore[1, 5:9] = True
+    found = bilateral.torch.refine_segmentation(scores, images, ignore=ignore)
+    for i in range(2):
+        alone = bilateral.torch.refine_segmentation(scores[i], images[i], ignore=ignore[i])
+        torch.testing.assert_close(found[i], alone)
+    shared = bilateral.torch.refine_segmentation(scores, IMAGE, confidence=torch.ones(24, 32))
+    assert shared.shape == (2, 3, 24, 32)
+
+
+def test_one_image_of_logits_makes_all_of_them_logits() -> None:
+    scores = torch.stack([SCORES, SCORES.softmax(0)])
+    found = bilateral.torch.refine_segmentation(scores, IMAGE)
+    as_logits = bilateral.torch.refine_segmentation(scores, IMAGE, logits=True)
+    torch.testing.assert_close(found, as_logits)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_dtypes(dtype: torch.dtype) -> None:
+    found = bilateral.torch.refine_segmentation(SCORES.to(dtype), IMAGE)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float().sum(0), torch.ones(24, 32), atol=0.02, rtol=0)
+    wide = bilateral.torch.refine_segmentation(SCORES.to(dtype), IMAGE, dtype=torch.float64)
+    assert wide.dtype == torch.float64
+
+
+def test_a_foreground_of_one_channel() -> None:
+    found = bilateral.torch.refine_segmentation(-SCORES[:1], IMAGE)
+    assert found.shape == (1, 24, 32)
+    mask = bilateral.torch.refine_segmentation(-SCORES[:1], IMAGE, labels=True)
+    expected = refine_segmentation(-LOGITS[..., 0], PHOTO, labels=True)
+    np.testing.assert_array_equal(mask.numpy(), expected)
+
+
+def test_it_is_for_inference() -> None:
+    found = bilateral.torch.refine_segmentation(SCORES.requires_grad_(), IMAGE)
+    assert not found.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((SCORES, PHOTO), {}, "image: expected a tensor"),
+        ((SCORES[0], IMAGE), {}, "probabilities: expected shape"),
+        ((SCORES, IMAGE.movedim(0, -1)), {}, "Channels come first"),
+        ((SCORES, IMAGE.expand(2, 3, 24, 32)), {}, "image: expected shape"),
+        ((SCORES, IMAGE), {"ignore": [1]}, "ignore: expected a tensor"),
+        ((SCORES, IMAGE), {"confidence": torch.ones(2, 24, 32)}, "confidence: expected one number"),
+        ((SCORES, IMAGE), {"sigma_xy": -1}, "sigma_xy"),
+    ],
+)
+def test_wrong_input(arguments: Any, options: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        bilateral.torch.refine_segmentation(*arguments, **options)
