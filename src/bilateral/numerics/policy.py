@@ -1,0 +1,107 @@
+"""Hold every threshold and choice of a solve that the CPU and CUDA share.
+
+This module imports nothing, so that every room may use it. Backends and the C++ core receive its
+numbers as arguments.
+"""
+
+import math
+from collections.abc import Callable
+
+PRECONDITIONERS = ("multigrid", "pyramid", "jacobi")
+INITIALS = ("pyramid", "nested", "flat")
+METHODS = ("paper",)
+
+MAX_ITERATIONS = 100
+PAPER_ITERATIONS = 25
+"""Steps of ``method="paper"``."""
+
+EDGE_GUARD = 1e-9
+"""Added to a coordinate in units of cells before it is rounded down, so that a value on the border
+of two cells falls into the upper one in spite of rounding errors."""
+
+ERROR_WINDOW = 256
+"""The error estimate compares two windows of at most this many steps."""
+
+FLOAT32_TOLERANCE = 1e-5
+"""Below this tolerance, rounding errors of float32 are visible: solve in float64."""
+
+FLOAT32_STIFFNESS = 100.0
+"""Largest smoothness per confidence that float32 solves, relative to the square root of the number
+of vertices. Above it, rounding errors of the smoothness term exceed the data term."""
+
+EASY_SMOOTHNESS = 100.0
+"""Up to this smoothness per confidence, the pyramid preconditioner converges fast enough."""
+
+FAINT_FRACTION = 1e-3
+"""Largest fraction of pixels that may have less confidence than `EASY_SMOOTHNESS` asks for."""
+
+EXACT_TOLERANCE = 0.1
+"""A forward solve whose confidence needs a gradient stops at this fraction of the tolerance. That
+is cheaper than to continue the solve in the backward pass."""
+
+ADJOINT_TOLERANCE = {"multigrid": 12.0, "pyramid": 25.0, "jacobi": 25.0}
+"""An adjoint solve stops at an estimated RMS error of this many tolerances, relative to the RMS of
+its result. The estimate is too high, most of all for the paper's preconditioners: at a tolerance of
+1e-3 the actual error is 0.1 to 0.7 % of the norm."""
+
+SOLUTION_TOLERANCE = {"multigrid": 0.7, "pyramid": 0.9, "jacobi": 0.9}
+"""The gradient of the confidence contains target minus solution, which magnifies the error of the
+solution. If the solution's estimated error exceeds this many tolerances, improve it first."""
+
+ADJOINT_TRUST = 0.5
+"""Repeat an adjoint solve whose result is smaller than this fraction of its start: the error was
+judged relative to the start."""
+
+ADJOINT_ATTEMPTS = 4
+"""Largest number of such solves."""
+
+
+def float32_is_enough(smoothness: float, pixels: int, confidence: float, n_vertices: float) -> bool:
+    """Whether float32 resolves the data term beside the smoothness term.
+
+    Parameters
+    ----------
+    smoothness : float
+    pixels : int
+        Number of pixels of an image.
+    confidence : float
+        Sum of the confidences of these pixels.
+    n_vertices : float
+        Number of vertices of the image's grid.
+    """
+    return smoothness * pixels / confidence <= FLOAT32_STIFFNESS * math.sqrt(n_vertices)
+
+
+def choose_preconditioner(
+    requested: str,
+    *,
+    smoothness: float,
+    pixels: int,
+    confidence: float,
+    every_vertex_has_data: bool,
+    faint_fraction: Callable[[], float],
+) -> str:
+    """Return the requested preconditioner, or "pyramid" where it is as good as "multigrid".
+
+    The pyramid is as good where values need not travel far: every vertex has data of its own, and
+    all but a few have enough of it.
+
+    Parameters
+    ----------
+    requested : str
+        One of `PRECONDITIONERS`.
+    smoothness : float
+    pixels : int
+        Number of pixels of an image.
+    confidence : float
+        Sum of the confidences of these pixels.
+    every_vertex_has_data : bool
+    faint_fraction : function
+        Returns the fraction of pixels at vertices with too little confidence for their number of
+        pixels, by `EASY_SMOOTHNESS`. It is called only if it decides.
+    """
+    if requested != "multigrid":
+        return requested
+    if not every_vertex_has_data or smoothness * pixels > EASY_SMOOTHNESS * confidence:
+        return "multigrid"
+    return "pyramid" if faint_fraction() <= FAINT_FRACTION else "multigrid"
