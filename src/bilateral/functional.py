@@ -1,4 +1,6 @@
-"""The solver as one function: reference and target in, smooth target out."""
+"""Solve in one call: reference and target in, smooth target out."""
+
+from __future__ import annotations
 
 import time
 from dataclasses import replace
@@ -7,8 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike, DTypeLike
 
 from bilateral.grid import BilateralGrid
-from bilateral.numerics.system import Callback
-from bilateral.solver import BilateralSolver
+from bilateral.numerics.pcg import Callback
+from bilateral.solver import BilateralSolver, solve_once
 
 
 def solve(
@@ -42,17 +44,17 @@ def solve(
     reference : (H, W) or (H, W, 3) array
         The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1.
     target : (H, W) or (H, W, K) array
-        What to smooth: depth, flow, chroma, masks. A pixel with a value that is not finite counts
-        as unknown.
+        The map to smooth: depth, flow, chroma, a mask. A pixel with a non-finite value counts as
+        unknown.
     confidence : (H, W) array, optional
-        How much to trust each pixel, 0 for unknown; 1 everywhere if left out.
+        Trust in each pixel, 0 for unknown; 1 everywhere by default.
     sigma_xy : float
         Size of a grid cell in pixels.
     sigma_luma, sigma_chroma : float
         Size of a grid cell in 8-bit grey levels.
     sigma_t : float, optional
-        Size of a grid cell in frames, for videos: reference, target and confidence then have an
-        axis T before H, and all frames are smoothed together.
+        Size of a grid cell in frames, for a video: reference, target and confidence then have an
+        axis T before H, and all frames are solved together.
     smoothness : float
         The paper's lambda: larger is smoother.
     blur, reference_max
@@ -65,7 +67,7 @@ def solve(
     Returns
     -------
     x : array
-        Of the target's shape and dtype.
+        The smooth map, in the target's shape and dtype.
     info : SolveInfo
         Only with ``return_info=True``.
 
@@ -99,8 +101,8 @@ def solve(
         initial=initial,
         method=method,
     )
-    x, info = solver._solve(
-        target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, stacklevel=3
+    x, info = solve_once(
+        solver, target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, 3
     )
     if not return_info:
         return x

@@ -1,4 +1,6 @@
-"""The simplified bilateral grid of a reference: an image, a video, or any features of pixels."""
+"""Build the simplified bilateral grid of an image, a video or any per-pixel features."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -7,46 +9,46 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import color
-from bilateral import validation as checks
+from bilateral import color, validation
 from bilateral.backends import cpu
 
 Array = NDArray[Any]
 
 
 class BilateralGrid:
-    """The vertices that a reference image occupies in bilateral space.
+    """The simplified bilateral grid: the vertices that a reference occupies in bilateral space.
 
     A pixel at (x, y) with luma Y and chroma U, V belongs to the vertex ``floor(x / sigma_xy),
-    floor(y / sigma_xy), floor(Y / sigma_luma), floor(U / sigma_chroma), floor(V / sigma_chroma)``
-    (a value that lies on a cell's edge up to rounding belongs to the upper cell). A gray
-    reference has no chroma, a video also has ``floor(t / sigma_t)``. For other features than
-    colours see `from_features`. Building a grid is the larger part of a solve for easy problems:
-    keep it when one reference serves many targets.
+    floor(y / sigma_xy), floor(Y / sigma_luma), floor(U / sigma_chroma), floor(V / sigma_chroma)``.
+    A value on the border of two cells, up to rounding, belongs to the upper cell. A gray reference
+    has no chroma; a video also has ``floor(t / sigma_t)``. Use `from_features` for features other
+    than colours. Building the grid dominates the time of an easy solve: keep the grid when one
+    reference serves many targets.
 
     Parameters
     ----------
     reference : (H, W) or (H, W, 3) array
-        Gray or RGB; uint8, uint16 or floating point, with white at 255, 65535 or 1. It is kept,
-        not copied: a solve with `smooth` reads it again. With `sigma_t`, a video (T, H, W) or
-        (T, H, W, 3).
+        Gray or RGB; uint8, uint16 or floating point, with white at 255, 65535 or 1. The grid keeps
+        a reference to the array, because a solve with `smooth` reads it again. With `sigma_t`, a
+        video (T, H, W) or (T, H, W, 3).
     sigma_xy : float
         Size of a cell in pixels.
     sigma_luma, sigma_chroma : float
         Size of a cell in 8-bit grey levels.
     blur : {"paper", "uniform"} or (centre, space, range)
-        B-bar's weights: its diagonal, and its entries between neighbours along x, y and t, and
-        along luma and chroma. "paper" is (2, 1, 1/8), "uniform" (2 d, 1, 1) in d dimensions.
+        Weights of B-bar: its diagonal, its entries between neighbours along x, y and t, and its
+        entries between neighbours along luma and chroma. "paper" is (2, 1, 1/8), "uniform" is
+        (2 d, 1, 1) in d dimensions.
     sigma_t : float, optional
-        Size of a cell in frames. Left out, the reference is one image.
+        Size of a cell in frames. By default the reference is one image.
     reference_max : float, optional
-        The reference value that means white, where it is not the dtype's usual one.
+        The reference value of white, if it is not the dtype's default.
 
     Attributes
     ----------
     n_vertices : int
     shape : tuple of int
-        Height and width of the reference; of a video or volume, its length comes first.
+        Height and width of the reference; a video or volume has its length first.
 
     Examples
     --------
@@ -79,14 +81,14 @@ class BilateralGrid:
             sigma_t=sigma_t,
             reference_max=reference_max,
         )
-        image = checks.reference(reference, reference_max, video=sigma_t is not None)
+        image = validation.reference(reference, reference_max, video=sigma_t is not None)
         channels = image.pixels.shape[-1]
-        luma = checks.positive("sigma_luma", sigma_luma)
-        chroma = checks.positive("sigma_chroma", sigma_chroma)
-        space = [checks.positive("sigma_xy", sigma_xy)] * 2
+        luma = validation.positive("sigma_luma", sigma_luma)
+        chroma = validation.positive("sigma_chroma", sigma_chroma)
+        space = [validation.positive("sigma_xy", sigma_xy)] * 2
         if sigma_t is not None:
-            space.insert(0, checks.positive("sigma_t", sigma_t))
-        self._reference: checks.Reference | None = image
+            space.insert(0, validation.positive("sigma_t", sigma_t))
+        self._reference: validation.Reference | None = image
         self._change_scale = [255 / image.highest / luma] * channels
         matrix, offset = color.feature_map(channels, image.highest)
         sigmas = (luma, chroma, chroma)[:channels]
@@ -101,25 +103,24 @@ class BilateralGrid:
         *,
         blur: str | tuple[float, float, float] = "paper",
     ) -> Self:
-        """Make the grid of pixels that are described by any features, in two or three dimensions.
+        """Build the grid of an image, a video or a volume from any per-pixel features.
 
-        Infrared and depth, normals, a network's features; an image, a video or a volume. Pixels
-        belong to one vertex if all their features and coordinates fall into the same cells,
+        Features may be infrared and depth, normals, or activations of a network. Pixels share a
+        vertex if all their features and coordinates fall into the same cells,
         ``floor(feature / sigma)``.
 
         Parameters
         ----------
         features : (H, W, C) or (T, H, W, C) array
-            None to eight features per pixel, in any unit, as they are: no colour is converted. The
-            last axis may be left out for one feature of an image (H, W) and, if `sigma_space` has
-            three numbers, of a volume (T, H, W).
+            Zero to eight features per pixel, in any unit. No colour conversion takes place. One
+            feature may come without the last axis: (H, W), or (T, H, W) if `sigma_space` has three
+            numbers.
         sigmas : float or C floats
             Size of a cell in each feature's unit.
         sigma_space : float or 2 or 3 floats
-            Size of a cell in pixels, along all axes or along each of them in their order: (y, x)
-            or (t, y, x).
+            Size of a cell in pixels: one number for all axes, or one per axis, (y, x) or (t, y, x).
         blur : {"paper", "uniform"} or (centre, space, range)
-            B-bar's weights, as for an image; along t as along x and y.
+            Weights of B-bar, as for an image; t counts as a spatial axis.
 
         Returns
         -------
@@ -127,7 +128,7 @@ class BilateralGrid:
 
         Examples
         --------
-        A video of infrared and depth, in its own units:
+        A video of infrared and depth, in their own units:
 
         >>> import numpy as np
         >>> from bilateral import BilateralGrid, BilateralSolver
@@ -142,22 +143,22 @@ class BilateralGrid:
         >>> BilateralSolver(grid).solve(target)[5, 31, [0, 23, 24, 47]].round(2).tolist()
         [10.0, 10.0, 20.0, 20.0]
         """
-        given = checks.features(features, sigmas, sigma_space)
+        checked = validation.features(features, sigmas, sigma_space)
         grid = cls.__new__(cls)
         grid._like = partial(
             BilateralGrid.from_features, sigmas=sigmas, sigma_space=sigma_space, blur=blur
         )
         grid._reference = None
-        grid._change_scale = [1 / sigma for sigma in given.sigmas]
-        channels = len(given.sigmas)
+        grid._change_scale = [1 / sigma for sigma in checked.sigmas]
+        channels = len(checked.sigmas)
         grid._build(
             "features",
-            given.pixels,
+            checked.pixels,
             np.eye(channels),
             np.zeros(channels),
-            given.sigmas,
+            checked.sigmas,
             None,
-            given.sigma_space,
+            checked.sigma_space,
             blur,
         )
         return grid
@@ -173,16 +174,16 @@ class BilateralGrid:
         sigma_space: Sequence[float],
         blur: str | tuple[float, float, float],
     ) -> None:
-        weights = checks.blur(blur, len(sigma_space) + len(sigmas))
+        weights = validation.blur(blur, len(sigma_space) + len(sigmas))
         self.shape: tuple[int, ...] = pixels.shape[:-1]
         self._features = pixels
         try:
             self._core = cpu.build_grid(pixels, matrix, offset, sigmas, highest, sigma_space)
         except cpu.PixelError as error:
-            checks.finite_values(name, pixels)
+            validation.finite_values(name, pixels)
             raise ValueError(f"{name}: {error}") from None
         cpu.coarsen(self._core)
-        # Only the weights' ratios matter for n B-bar n, so the core gets moderate numbers.
+        # n B-bar n depends only on the ratios of the weights: scale them to at most 1.
         self._blur_unit = max(weights)
         centre, space, range_ = (weight / self._blur_unit for weight in weights)
         cpu.bistochastize(self._core, (centre, space, range_))
@@ -196,21 +197,23 @@ class BilateralGrid:
         return f"BilateralGrid(shape={self.shape}, n_vertices={self.n_vertices})"
 
     def splat(self, pixels: ArrayLike) -> Array:
-        """S p: sum the pixels of each vertex.
+        """Compute S p: sum the pixels of each vertex.
 
         Parameters
         ----------
         pixels : (H, W) or (H, W, K) array
-            For a video or volume, with a T before H.
+            A video or volume has an axis T before H.
 
         Returns
         -------
         (n_vertices,) or (n_vertices, K) array
         """
-        return cpu.splat(self._core, checks.pixel_values("pixels", pixels, self.shape), self.shape)
+        return cpu.splat(
+            self._core, validation.pixel_values("pixels", pixels, self.shape), self.shape
+        )
 
     def slice(self, vertices: ArrayLike) -> Array:
-        """S^T v: give every pixel its vertex's value.
+        """Compute S^T v: give every pixel the value of its vertex.
 
         Parameters
         ----------
@@ -220,11 +223,11 @@ class BilateralGrid:
         -------
         (H, W) or (H, W, K) array
         """
-        values = checks.vertex_values("vertices", vertices, self.n_vertices)
+        values = validation.vertex_values("vertices", vertices, self.n_vertices)
         return cpu.slice_(self._core, values, self.shape)
 
     def blur(self, vertices: ArrayLike) -> Array:
-        """B-bar v: each vertex's value times the centre weight, plus its weighted neighbours.
+        """Compute B-bar v: the centre weight times each vertex, plus its weighted neighbours.
 
         Parameters
         ----------
@@ -234,17 +237,43 @@ class BilateralGrid:
         -------
         array of the same shape
         """
-        values = checks.vertex_values("vertices", vertices, self.n_vertices)
+        values = validation.vertex_values("vertices", vertices, self.n_vertices)
         blurred: Array = cpu.blur(self._core, values) * values.dtype.type(self._blur_unit)
         return blurred
 
     def coordinates(self) -> NDArray[np.int64]:
-        """Cell of each vertex: x, y, for a video or volume t, then luma, U, V or the features.
+        """Return the cell of each vertex: x, y, (t,) then luma, U, V or the features.
 
-        Features with negative values are counted from their lowest cell.
+        Cells of features that have negative values count from the lowest cell.
 
         Returns
         -------
         (n_vertices, dimensions) int64 array
         """
         return np.array(self._core.coordinates(), np.int64).reshape(self.n_vertices, -1)
+
+
+def core_of(grid: BilateralGrid) -> cpu.Grid:
+    """Return the C++ grid. For `bilateral.numerics` only."""
+    return grid._core
+
+
+def reference_of(grid: BilateralGrid) -> validation.Reference | None:
+    """Return the image or video a grid was built from; None for other features."""
+    return grid._reference
+
+
+def rebuild(grid: BilateralGrid, reference: ArrayLike) -> BilateralGrid:
+    """Build the grid of another reference with the same options."""
+    return grid._like(reference)
+
+
+def frame_change(before: BilateralGrid, after: BilateralGrid) -> Array | None:
+    """Compute a weight per pixel that falls with the change of its features, in units of a cell.
+
+    None if the two references have different shapes or dtypes, or no features.
+    """
+    old, new = before._features, after._features
+    if old.shape != new.shape or old.dtype != new.dtype or new.shape[-1] == 0:
+        return None
+    return cpu.unchanged(old, new, after._change_scale)

@@ -21,15 +21,14 @@ from torch.utils.data import DataLoader, Dataset
 import bilateral
 import bilateral.torch
 import torch
-from bilateral.torch import BilateralSolver, operators
-from bilateral.torch import handles as kept
-from bilateral.torch.options import config
+from bilateral.torch import BilateralSolver, handles, operators
+from support.layers import layer_options
 from torch import Tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 
 SIGMAS = {"sigma_xy": 4, "sigma_luma": 40, "sigma_chroma": 40}
-CONFIG = config(3, 4, 40, 40, "paper", 1e-3, None, "multigrid", None)
+OPTIONS = layer_options((4.0, 40.0, 40.0), 1e-3, 100, "multigrid")
 
 
 def example(images: int = 2, maps: int = 2, dtype: Any = torch.float32) -> list[Tensor]:
@@ -66,16 +65,16 @@ def test_operators_keep_their_promises(shared: bool) -> None:
     photo, target, confidence, smoothness = example()
     if shared:
         photo, confidence = photo[:1], confidence[:1]
-    y, handle = operators.solve(photo, target, confidence, smoothness, None, *CONFIG.arguments)
+    y, handle = operators.solve(photo, target, confidence, smoothness, None, *OPTIONS.arguments)
     t, c, s = with_grad(target, confidence, smoothness)
-    torch.library.opcheck(operators.solve, (photo, t, c, s, None, *CONFIG.arguments))
-    torch.library.opcheck(operators.solve, (photo, t, None, s, handle, *CONFIG.arguments))
+    torch.library.opcheck(operators.solve, (photo, t, c, s, None, *OPTIONS.arguments))
+    torch.library.opcheck(operators.solve, (photo, t, None, s, handle, *OPTIONS.arguments))
     matrix = handle, photo, t, c, s
-    torch.library.opcheck(operators.apply_inverse, (*matrix, *CONFIG.arguments))
-    torch.library.opcheck(operators.surroundings, (*matrix, True, *CONFIG.arguments))
+    torch.library.opcheck(operators.apply_adjoint, (*matrix, *OPTIONS.arguments))
+    torch.library.opcheck(operators.surroundings, (*matrix, True, *OPTIONS.arguments))
     given = handle, photo, target, confidence, smoothness, target, y
     for wanted in ([True, True, True], [False, True, False]):
-        torch.library.opcheck(operators.gradients, (*given, wanted, *CONFIG.arguments))
+        torch.library.opcheck(operators.gradients, (*given, wanted, *OPTIONS.arguments))
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -290,14 +289,14 @@ def solved() -> tuple[Tensor, Tensor, list[Tensor]]:
 
 def test_the_grid_is_kept_for_the_backward_and_forgotten_with_the_graph() -> None:
     gc.collect()
-    before = len(kept._kept)
+    before = len(handles._adjoints)
     y, h, given = solved()
-    assert len(kept._kept) == before + 1
+    assert len(handles._adjoints) == before + 1
     torch.autograd.grad(y, given, h)
-    assert len(kept._kept) == before  # the graph is freed, and with it what it kept
+    assert len(handles._adjoints) == before  # the graph is freed, and with it what it kept
     y, h, given = solved()
     del y, given
-    assert len(kept._kept) == before
+    assert len(handles._adjoints) == before
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
@@ -387,10 +386,10 @@ def test_without_pytorch_the_extra_is_named() -> None:
 def test_the_operators_derivatives_cannot_be_lost_silently() -> None:
     """The operator for first derivatives alone refuses to be differentiated."""
     photo, target, confidence, smoothness = example()
-    y, handle = operators.solve(photo, target, confidence, smoothness, None, *CONFIG.arguments)
+    y, handle = operators.solve(photo, target, confidence, smoothness, None, *OPTIONS.arguments)
     h = target.clone().requires_grad_()
     given = handle, photo, h, confidence, smoothness, target, y, [True, False, False]
-    of_target, _, _ = operators.gradients(*given, *CONFIG.arguments)
+    of_target, _, _ = operators.gradients(*given, *OPTIONS.arguments)
     with pytest.raises(RuntimeError, match="autograd"):
         of_target.sum().backward()
 

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
-
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
 from benchmarks.speed.cuda.events import timed
 from benchmarks.speed.cuda.floors import Sizes
@@ -23,9 +21,10 @@ from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.input_stats import survey
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
+from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.torch.cuda import system as device
-from bilateral.torch.cuda.system import Options
-from bilateral.torch.options import config
+from bilateral.torch.options import LayerOptions
+from torch import Tensor
 
 SIGMA = 8.0
 _HIGHEST = 255.0
@@ -44,8 +43,10 @@ class Solve:
         self._values = torch.from_numpy(problem.target).reshape(-1, 1).to(where)
         self._weights = torch.from_numpy(problem.confidence).reshape(-1, 1).to(where)
         self._smoothness = torch.tensor(SMOOTHNESS, dtype=torch.float64, device=where)
-        chosen = config(3, SIGMA, SIGMA, SIGMA, "paper", 0.0, STEPS, "pyramid", None)
-        self._options = Options(*chosen.arguments)
+        self._options = LayerOptions(
+            GridOptions(SIGMA, SIGMA, SIGMA, (2.0, 1.0, 0.125), None),
+            SolveOptions(0.0, STEPS, "pyramid"),
+        )
         found = device.space(self._reference, self._options).grid.rooms
         self._rooms = tuple(n + n // 4 + 256 for n in found)
         self._space = device.space(self._reference, self._options, self._rooms)

@@ -25,6 +25,11 @@ ERROR_WINDOW = 256
 FLOAT32_TOLERANCE = 1e-5
 """Below this tolerance, rounding errors of float32 are visible: solve in float64."""
 
+LARGEST_FLOAT32 = 1e12
+LARGEST_FLOAT64 = 1e100
+"""Values, confidences and smoothness above these limits, or below their inverse, make products in a
+solve overflow or underflow."""
+
 FLOAT32_STIFFNESS = 100.0
 """Largest smoothness per confidence that float32 solves, relative to the square root of the number
 of vertices. Above it, rounding errors of the smoothness term exceed the data term."""
@@ -105,3 +110,8 @@ def choose_preconditioner(
     if not every_vertex_has_data or smoothness * pixels > EASY_SMOOTHNESS * confidence:
         return "multigrid"
     return "pyramid" if faint_fraction() <= FAINT_FRACTION else "multigrid"
+
+
+def default_initial(preconditioner: str) -> str:
+    """Return the start that suits a preconditioner."""
+    return "nested" if preconditioner == "multigrid" else "pyramid"

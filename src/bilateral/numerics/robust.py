@@ -1,4 +1,6 @@
-"""The robust bilateral solver: iteratively reweighted least squares (supplement, Algorithm 3)."""
+"""Solve robustly by iteratively reweighted least squares (supplement, Algorithm 3)."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,140 +8,142 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bilateral import losses
-from bilateral import validation as checks
+from bilateral import losses, validation
 from bilateral.backends import cpu
-from bilateral.grid import BilateralGrid
-from bilateral.numerics import system
+from bilateral.grid import BilateralGrid, core_of
+from bilateral.numerics import pcg, system
+from bilateral.numerics.options import SolveOptions
+from bilateral.numerics.problem import Problem
 
 Array = NDArray[Any]
 
-_MOST_LEFT = 0.5
-"""A round's solve may stop with this part of its way left, or 500 tolerances of it: the next round,
-whose weights will be others, goes on from there. With multigrid that is one step. More bring no
-lower objective after as many rounds, since the rounds themselves converge slowly."""
+_MOVEMENT_FRACTION = 0.5
+"""A round stops when its error falls below this fraction of the distance it moved, or below 500
+tolerances of it: the next round has other weights and goes on from there. Multigrid needs one step
+for that. More steps lower the objective no further after the same number of rounds, because the
+rounds themselves converge slowly."""
 
 
 class Rounds(NamedTuple):
-    """What the rounds led to."""
+    """Result of the rounds."""
 
-    problem: system.System
+    system: system.System
+    """The last system."""
     y: Array
-    """The solution of the last problem, one row per vertex."""
+    """Its solution, one row per vertex."""
     movements: list[float]
-    """By how much each round moved it, RMS over the pixels, relative to the target's range."""
-    last: cpu.Outcome
-    """How the last solve went."""
+    """Distance each round moved the solution: RMS over pixels, relative to the target's range."""
+    outcome: pcg.Outcome
+    """Outcome of the last solve."""
 
 
 def solve(
     grid: BilateralGrid,
     target: Array,
-    problem: system.System,
+    problem: Problem,
     y: Array,
     loss: losses.Loss,
-    most: int,
+    max_rounds: int,
     min_change: float,
     smoothness: float,
-    options: system.Options,
-    callback: system.Callback | None,
+    options: SolveOptions,
+    callback: pcg.Callback | None,
 ) -> Rounds:
-    """Alternate between solving and reweighing.
+    """Alternate between solving and reweighting.
 
-    Each round's quadratic problem lies above the robust one and touches it where the round starts,
-    so that every step towards its solution lowers the robust objective.
+    The quadratic objective of a round lies above the robust objective and touches it where the
+    round starts, so every step towards the round's solution lowers the robust objective.
 
     Parameters
     ----------
     grid : BilateralGrid
     target : (..., K) array
-    problem : System
-        The first round's, with the caller's confidence. Its arrays serve the others, too.
+    problem : Problem
+        Problem of the first round, with the caller's confidence. Later rounds reuse its arrays.
     y : array
-        Where the first round starts; the solution takes its place.
+        Start of the first round; overwritten by the solution.
     loss : Loss
-    most : int
-        Number of rounds, at most.
+    max_rounds : int
     min_change : float
-        A round that moves the solution by no more than this is the last.
+        Stop after a round that moves the solution by no more than this.
     smoothness : float
-    options : Options
+    options : SolveOptions
     callback : function of (round, movement), optional
-        Called after each round; a true result makes it the last.
+        Called after each round; a true result ends the rounds.
     """
     kernel = _kernel(loss)
     samples: cpu.Samples | None = None
 
-    def reweighed(_: int, problem: system.System, y: Array) -> system.System | None:
+    def reweigh(_: int, last: system.System, y: Array) -> system.System | None:
         nonlocal samples, target
-        same = None
-        if kernel is not None and problem.unit is None:
+        reweighted = None
+        if kernel is not None and last.unit is None:
             if samples is None or target.dtype != y.dtype:
                 target = target.astype(y.dtype, copy=False)
-                samples = cpu.samples(grid._core, target)
-            same = system.reweigh(grid, problem, samples, y, kernel)
-        return same or _reweigh_pixels(grid, problem, target, y, loss, smoothness)
+                samples = cpu.samples(core_of(grid), target)
+            reweighted = system.reweigh(grid, last, samples, y, kernel)
+        return reweighted or _reweigh_pixels(grid, last, target, y, loss, smoothness)
 
-    return rounds(grid, problem, y, reweighed, most, options, min_change, callback)
+    return rounds(grid, problem, y, reweigh, max_rounds, options, min_change, callback)
 
 
 def rounds(
     grid: BilateralGrid,
-    problem: system.System,
+    problem: Problem,
     y: Array,
-    following: Callable[[int, system.System, Array], system.System | None],
-    most: int,
-    options: system.Options,
+    next_system: Callable[[int, system.System, Array], system.System | None],
+    max_rounds: int,
+    options: SolveOptions,
     min_change: float = 0.0,
-    callback: system.Callback | None = None,
+    callback: pcg.Callback | None = None,
 ) -> Rounds:
-    """Solve one problem after another, each made from the solution of the last.
+    """Solve a sequence of systems, each made from the solution of the one before.
 
     Parameters
     ----------
     grid, problem, y, options, min_change, callback
         As for `solve`.
-    following : function of (round, problem, y)
-        The problem of the round, counted from 0, by the last one and its solution; None if there
-        is none.
-    most : int
-        Number of rounds, at most.
+    next_system : function of (round, system, y)
+        Returns the system of a round, counted from 0, from the last system and its solution; None
+        if there is none.
+    max_rounds : int
     """
-    solver = system.Solver(grid, options)
-    outcome = solver.solve(problem, y)
+    solver = pcg.SystemSolver(grid, options)
+    last = problem.system
+    outcome = solver.solve(last, y, problem.preconditioner)
     movements = [outcome.moved]
-    of_movement = min(_MOST_LEFT, 500 * max(options.tolerance, 0.0))
+    movement_fraction = min(_MOVEMENT_FRACTION, 500 * max(options.stop_tolerance, 0.0))
     while not (callback is not None and callback(len(movements), movements[-1])):
-        if len(movements) >= most or (len(movements) > 1 and movements[-1] <= min_change):
+        if len(movements) >= max_rounds or (len(movements) > 1 and movements[-1] <= min_change):
             break
-        again = following(len(movements), problem, y)
-        if again is None:  # every weight is 0: no pixel pulls any more
+        following = next_system(len(movements), last, y)
+        if following is None:  # every weight is 0
             break
-        y, problem = system.carry(y, problem, again), again
-        outcome = solver.follow(problem, y, of_movement)
+        y, last = system.convert(y, last, following), following
+        outcome = solver.follow(last, y, movement_fraction)
         movements.append(outcome.moved)
-    return Rounds(problem, y, movements, outcome)
+    return Rounds(last, y, movements, outcome)
 
 
 def _reweigh_pixels(
     grid: BilateralGrid,
-    problem: system.System,
+    last: system.System,
     target: Array,
     y: Array,
     loss: losses.Loss,
     smoothness: float,
 ) -> system.System | None:
-    """The next problem for any loss and any numbers."""
-    x = cpu.slice_(grid._core, system.values(problem, y).astype(np.float64), grid.shape)
+    """Make the next system for any loss and numbers of any magnitude."""
+    x = system.slice_vertices(grid, system.values(last, y).astype(np.float64))
     known = np.asarray(np.isfinite(target).all(axis=-1))
     e = np.where(known[..., np.newaxis], x - target, 0.0)
     distance = e[..., 0] if e.shape[-1] == 1 else np.hypot.reduce(e, axis=-1)
-    weights = checks.loss_weights(loss.weight(distance), grid.shape)
+    weights = validation.loss_weights(loss.weight(distance), grid.shape)
     return system.observe(grid, target.astype(np.float64), weights, smoothness)
 
 
 def _kernel(loss: losses.Loss) -> cpu.Loss | None:
-    """The loss as the core knows it."""
+    """Describe a loss to the core; None if it is not one of this package."""
     kind = type(loss)  # a subclass may have overridden anything
     unit = 1 / loss.scale if isinstance(loss, losses.Scaled) else 0.0
     gain = unit * unit

@@ -1,4 +1,6 @@
-"""The last solution of a solver, to start the next solve from."""
+"""Start a solve from an earlier solution: the caller's pixels, or the solver's last solution."""
+
+from __future__ import annotations
 
 from typing import Any, NamedTuple
 
@@ -6,45 +8,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.backends import cpu
-from bilateral.grid import BilateralGrid
+from bilateral.grid import BilateralGrid, core_of, frame_change
+from bilateral.numerics.system import System, slice_vertices
 
 Array = NDArray[Any]
 
 
-class Last(NamedTuple):
-    """A solution on a grid. Nothing in it ever changes, so threads may share it."""
+class WarmStart(NamedTuple):
+    """A solution on a grid. It is never changed, so threads may share it."""
 
     grid: BilateralGrid
     y: Array
-    """One row per vertex, in the target's own unit; NaN where nothing is known."""
+    """One row per vertex, in the target's own unit; NaN where unknown."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The grid's shape, and channels."""
+        """Shape of the grid, and number of channels."""
         return (*self.grid.shape, self.y.shape[1])
 
-    def on(self, grid: BilateralGrid) -> "Last":
-        """The same on another grid for pictures of the same size, such as the next frame's.
+    def on(self, grid: BilateralGrid) -> WarmStart:
+        """Transfer the solution to another grid of the same shape, such as the next frame's.
 
-        A pixel whose colour changed most likely shows something else now: it counts the less the
-        more it changed, and not at all beyond three cells. Vertices with nothing else are NaN.
-        For a pan by a pixel or two that leaves a tenth of the error of plain means.
+        A pixel whose colour changed probably shows something else, so its weight falls with the
+        change and is 0 from three cells on. Vertices without any weight become NaN. For a pan by a
+        pixel or two, this leaves a tenth of the error of unweighted means.
         """
         if grid is self.grid:
             return self
-        # It is only a start: float32 will do.
+        # float32 is enough for a start.
         unit = float(np.abs(self.y).max(where=np.isfinite(self.y), initial=0)) or 1.0
-        pixels = cpu.slice_(self.grid._core, (self.y / unit).astype(np.float32), self.grid.shape)
-        seen = cpu.splat_target(grid._core, pixels, _unchanged(self.grid, grid))
-        y = np.full(seen.weighted.shape, np.nan, self.y.dtype)
-        known = seen.weight > 0
-        y[known] = seen.weighted[known] / seen.weight[known, np.newaxis]
-        return Last(grid, y * self.y.dtype.type(unit))
+        pixels = slice_vertices(self.grid, (self.y / unit).astype(np.float32))
+        sums = cpu.splat_target(core_of(grid), pixels, frame_change(self.grid, grid))
+        y = np.full(sums.weighted.shape, np.nan, self.y.dtype)
+        known = sums.weight > 0
+        y[known] = sums.weighted[known] / sums.weight[known, np.newaxis]
+        return WarmStart(grid, y * self.y.dtype.type(unit))
 
 
-def _unchanged(before: BilateralGrid, after: BilateralGrid) -> Array | None:
-    """A weight per pixel that falls with the change of its features, on the scale of a cell."""
-    old, new = before._features, after._features
-    if old.shape != new.shape or old.dtype != new.dtype or new.shape[-1] == 0:
-        return None
-    return cpu.unchanged(old, new, after._change_scale)
+def vertex_means(grid: BilateralGrid, pixels: Array) -> Array:
+    """Compute the mean of (..., K) pixels at each vertex."""
+    core, ones = core_of(grid), np.ones(grid.shape, pixels.dtype)
+    mass = cpu.splat(core, ones, grid.shape)[:, np.newaxis]
+    mean: Array = cpu.splat(core, pixels, grid.shape) / mass
+    return mean
+
+
+def to_start(system: System, y: Array) -> Array:
+    """Convert an earlier solution from the target's unit to a start for a system.
+
+    A solution is never larger than the largest mean, so larger values are clipped.
+    """
+    known = system.weight > 0
+    largest = np.abs(system.weighted[known] / system.weight[known, np.newaxis]).max(axis=0)
+    limit = 1e3 * (largest + system.scale)
+    with np.errstate(over="ignore"):
+        start = y if system.unit is None else y / system.unit
+    clipped: Array = np.clip(start, -limit, limit).astype(system.weight.dtype)
+    return clipped

@@ -16,15 +16,15 @@ channels share m, and their parts of dm are summed.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+import torch
 from bilateral import validation as checks
 from bilateral.filters.domain_transform import MOST_PASSES, first_scale
 from bilateral.filters.domain_transform import domain_transform as filter_array
 from bilateral.torch import inputs as shapes
 from bilateral.torch import operators
+from torch import Tensor
 
 _NAMES = shapes.Names("image", "weights", "bilateral.domain_transform")
 _FAR = 1e8
@@ -236,7 +236,7 @@ def _filter_on_device(
     capturing = image.is_cuda and torch.cuda.is_current_stream_capturing()
     weighed = weights is not None or capturing
     arguments = image, weights, reference, options.scale, options.passes
-    with operators.there(image):
+    with operators.on_device_of(image):
         y, flags = kernels.domain_transform(*arguments, weighed)
         if capturing:  # nobody may look
             return y, weighed
@@ -251,13 +251,13 @@ def _filter_on_device(
 
 
 def _transposed_on_device(g: Tensor, reference: Tensor, options: _Options) -> Tensor:
-    with operators.there(g):
+    with operators.on_device_of(g):
         out: Tensor = _kernels().transposed(g, reference, options.scale, options.passes)
     return out
 
 
 def _kernels() -> Any:
-    operators.load_device()  # or an error that says what to install
+    operators.load_cuda_operators()  # or an error that says what to install
     from bilateral.backends.cuda.filters import domain_transform
 
     return domain_transform
@@ -270,6 +270,6 @@ class _Backend(NamedTuple):
 
 def _backend(tensor: Tensor) -> _Backend:
     if tensor.is_cuda:
-        spared = operators.load_device().spared
+        spared = operators.load_cuda_operators().spared
         return _Backend(spared(_filter_on_device), spared(_transposed_on_device))
     return _Backend(_filter, _transposed)

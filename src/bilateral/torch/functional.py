@@ -1,11 +1,11 @@
-"""The solver as a function of tensors."""
+"""Solve tensors in one call, differentiably."""
 
+from __future__ import annotations
+
+from bilateral.torch import autograd, inputs
+from bilateral.torch.fast_path import Call
+from bilateral.torch.options import LayerOptions
 from torch import Tensor
-
-from bilateral.torch import autograd as derivatives
-from bilateral.torch import inputs as shapes
-from bilateral.torch.cuda.fast_path import Call
-from bilateral.torch.options import config
 
 
 def solve(
@@ -25,21 +25,21 @@ def solve(
 ) -> Tensor:
     """Smooth a target so that it follows the edges of a reference image, differentiably.
 
-    Derivatives with respect to target, confidence and smoothness, of any order and in both modes,
-    cost one more solve each and keep nothing but inputs and outputs. There are none with respect
-    to the reference, whose grid is a step function of it.
+    Target, confidence and smoothness have derivatives of any order, in forward and reverse mode.
+    Each derivative costs one more solve and keeps only inputs and outputs. The reference has no
+    derivative, because the grid is a step function of it.
 
     Parameters
     ----------
     reference : (B, 3 or 1, H, W) or (3 or 1, H, W) tensor
-        RGB or gray: uint8, uint16 or floating point, with white at 255, 65535 or 1. One without B,
-        or with B = 1, serves the whole batch; its grid is then built once.
+        RGB or gray: uint8, uint16 or floating point, with white at 255, 65535 or 1. A reference
+        without B, or with B = 1, serves the whole batch; its grid is built once.
     target : (B, C, H, W) or (C, H, W) tensor
-        What to smooth. A pixel with a value that is not finite counts as unknown. For C > 1 the
-        memory format `torch.channels_last` saves a copy.
+        The map to smooth. A pixel with a non-finite value counts as unknown. For C > 1 the memory
+        format `torch.channels_last` saves a copy.
     confidence : (B, 1, H, W), (B, H, W), (1, H, W) or (H, W) tensor, optional
-        How much to trust each pixel, 0 for unknown; 1 everywhere if left out. The channels of an
-        image share it.
+        Trust in each pixel, 0 for unknown; 1 everywhere by default. The channels of an image share
+        it.
     sigma_xy : float
         Size of a grid cell in pixels.
     sigma_luma, sigma_chroma : float
@@ -49,14 +49,14 @@ def solve(
     blur, reference_max
         As for `bilateral.BilateralGrid`.
     tolerance, max_iterations, preconditioner
-        As for `bilateral.BilateralSolver`. Derivatives have about ten tolerances of relative error;
-        where the confidence needs a gradient, the solution itself is closer.
+        As for `bilateral.BilateralSolver`. Derivatives have a relative error of about ten
+        tolerances. If the confidence needs a gradient, the solution itself is more exact.
 
     Returns
     -------
     tensor
-        Of the target's shape and dtype. What is inside is computed in float64 for a float64
-        target, else in float32, also under autocast.
+        The smooth map, in the target's shape and dtype. The computation runs in float64 for a
+        float64 target, else in float32, also under autocast.
 
     Examples
     --------
@@ -69,28 +69,18 @@ def solve(
     >>> bilateral.torch.solve(photo, depth)[0, 20, [0, 15, 16, 31]].round(decimals=2).tolist()
     [1.0, 1.0, 2.0, 2.0]
     """
-    others = sigma_xy, sigma_luma, sigma_chroma, blur, tolerance, max_iterations, preconditioner
-    call = Call.of(reference, target, confidence, smoothness, *others, reference_max)
-    y = None if call is None else call.result()
+    arguments = locals()
+    call = Call.of(*arguments.values())
+    y = None if call is None else call.replay()
     if y is not None:
         return y
-    given = shapes.batch(reference, target, confidence)
-    options = config(
-        given.reference.shape[1],
-        sigma_xy,
-        sigma_luma,
-        sigma_chroma,
-        blur,
-        tolerance,
-        max_iterations,
-        preconditioner,
-        reference_max,
-    )
-    factor = shapes.smoothness(smoothness)
+    batch = inputs.batch(reference, target, confidence)
+    options = LayerOptions.checked(arguments, batch.reference.shape[1])
+    lam = inputs.smoothness(smoothness)
     if call is None or not call.is_known:
-        y = derivatives.infer(*given, factor, options)
+        y = autograd.infer(*batch, lam, options)
     if y is None:
-        y, _ = derivatives.solve(*shapes.known_only(given), factor, None, options)
+        y, _ = autograd.solve(*inputs.zero_unknown(batch), lam, None, options)
     elif call is not None:
-        call.learn(given, factor, options)
-    return shapes.like_target(y, target)
+        call.remember(batch, lam, options)
+    return inputs.like_target(y, target)

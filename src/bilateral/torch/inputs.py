@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+import torch
 from bilateral import validation as checks
+from torch import Tensor
 
 
 class Batch(NamedTuple):
@@ -168,7 +168,7 @@ def _confidence(confidence: Tensor, values: Tensor, target: Tensor, names: Names
     return given
 
 
-def known_only(given: Batch) -> Batch:
+def zero_unknown(given: Batch) -> Batch:
     """The same without values that are not finite: their pixels have 0 for target and confidence.
 
     So they get no gradients, and no NaN comes near anybody else's.

@@ -1,27 +1,30 @@
 """The solver as a layer of a network."""
 
-import torch
-from torch import Tensor, nn
+from __future__ import annotations
 
-from bilateral import validation as checks
+from typing import Any
+
+import torch
+from bilateral import validation
 from bilateral.torch.functional import solve
-from bilateral.torch.options import config
+from bilateral.torch.options import LayerOptions
+from torch import Tensor, nn
 
 
 class BilateralSolver(nn.Module):
-    """Smooths targets along the edges of references: `bilateral.torch.solve` as a layer.
+    """Smooth targets along the edges of references: `bilateral.torch.solve` as a layer.
 
     Parameters
     ----------
     sigma_xy, sigma_luma, sigma_chroma, blur, tolerance, max_iterations, preconditioner, \
 reference_max
-        As for `solve`. They are configuration, not in the `state_dict`.
+        As for `solve`. The `state_dict` does not contain them.
     smoothness : float
-        The paper's lambda, or where it starts if it is learned.
+        The paper's lambda; its initial value if it is learned.
     learn_smoothness : bool
-        Make the smoothness a parameter. What is stored and learned is its logarithm,
-        `log_smoothness`: it stays positive whatever the optimizer does, and a step is a factor,
-        which suits a number that may be 0.1 as well as 1000.
+        Make the smoothness a parameter. The layer stores and learns its logarithm,
+        `log_smoothness`: the smoothness stays positive whatever the optimizer does, and a step is a
+        factor, which suits a number that may be 0.1 as well as 1000.
 
     Examples
     --------
@@ -48,57 +51,35 @@ reference_max
         preconditioner: str = "multigrid",
         reference_max: float | None = None,
     ) -> None:
+        options = dict(locals())
+        for name in ("self", "__class__", "smoothness", "learn_smoothness"):
+            options.pop(name, None)
         super().__init__()
-        self.sigma_xy = sigma_xy
-        self.sigma_luma = sigma_luma
-        self.sigma_chroma = sigma_chroma
-        self.blur = blur
-        self.tolerance = tolerance
-        self.max_iterations = max_iterations
-        self.preconditioner = preconditioner
-        self.reference_max = reference_max
-        config(
-            3,
-            sigma_xy,
-            sigma_luma,
-            sigma_chroma,
-            blur,
-            tolerance,
-            max_iterations,
-            preconditioner,
-            reference_max,
-        )  # raises if something is wrong
-        self._fixed = checks.positive("smoothness", smoothness)
-        start = torch.tensor(self._fixed, dtype=torch.float64).log().to(torch.get_default_dtype())
+        LayerOptions.checked(options, channels=3)  # raises if an option is invalid
+        self._option_names = tuple(options)
+        for name, value in options.items():
+            setattr(self, name, value)
+        self._smoothness = validation.positive("smoothness", smoothness)
+        start = torch.tensor(self._smoothness, dtype=torch.float64).log()
+        start = start.to(torch.get_default_dtype())
         self.log_smoothness = nn.Parameter(start) if learn_smoothness else None
 
     @property
     def smoothness(self) -> float | Tensor:
         """The paper's lambda: a number, or a differentiable tensor if it is learned."""
-        return self._fixed if self.log_smoothness is None else self.log_smoothness.exp()
+        return self._smoothness if self.log_smoothness is None else self.log_smoothness.exp()
 
     def forward(
         self, reference: Tensor, target: Tensor, confidence: Tensor | None = None
     ) -> Tensor:
         """Smooth a target; shapes as for `solve`."""
-        return solve(
-            reference,
-            target,
-            confidence,
-            sigma_xy=self.sigma_xy,
-            sigma_luma=self.sigma_luma,
-            sigma_chroma=self.sigma_chroma,
-            smoothness=self.smoothness,
-            blur=self.blur,
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-            preconditioner=self.preconditioner,
-            reference_max=self.reference_max,
-        )
+        options: dict[str, Any] = {name: getattr(self, name) for name in self._option_names}
+        return solve(reference, target, confidence, smoothness=self.smoothness, **options)
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
-        sigmas = f"{self.sigma_xy:g}, {self.sigma_luma:g}, {self.sigma_chroma:g}"
+        """Describe the options for `print`."""
+        names = "sigma_xy", "sigma_luma", "sigma_chroma"
+        sigmas = ", ".join(f"{getattr(self, name):g}" for name in names)
         value = self.smoothness
         if isinstance(value, Tensor):
             return f"sigmas=({sigmas}), smoothness={value.item():.4g}, learned"

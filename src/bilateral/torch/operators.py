@@ -1,30 +1,31 @@
-"""The operators ``torch.ops.bilateral.*``; their derivatives are in `derivatives`.
+"""Define the operators ``torch.ops.bilateral.*``; `autograd` has their derivatives.
 
-They all take a reference (R, 3 or 1, H, W), a confidence (N, 1, H, W) or None, a smoothness () and
-the configuration, and maps (B, K, H, W); R and N are 1 or B. If both are 1 the whole batch has one
-matrix and becomes channels of one solve.
+All operators take a reference (R, 3 or 1, H, W), a confidence (N, 1, H, W) or None, a smoothness
+(), the options, and maps (B, K, H, W); R and N are 1 or B. If both are 1, the whole batch shares
+one matrix and becomes the channels of one solve.
 """
+
+from __future__ import annotations
 
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from bilateral.backends import cpu
+import torch
+from bilateral import validation
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning
-from bilateral.numerics import adjoint as inverse
-from bilateral.numerics.adjoint import Inverse
-from bilateral.solver import BilateralSolver
-from bilateral.torch import handles as kept
-from bilateral.torch import inputs as shapes
-from bilateral.torch import vmap as batching
+from bilateral.numerics.adjoint import Adjoint, Outputs
+from bilateral.numerics.pcg import Outcome
+from bilateral.torch import handles, inputs, vmap
+from bilateral.torch.options import SCHEMA, LayerOptions
+from torch import Tensor
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,56 +35,52 @@ F = TypeVar("F", bound=Callable[..., Any])
 _torch: Any = torch  # partly without types
 _library = _torch.library.Library("bilateral", "DEF")
 
-_CONFIG = (
-    "float[] sigmas, float[] blur, float? reference_max, "
-    "float tolerance, int max_iterations, str preconditioner, bool exact"
-)
 _MATRIX = "Tensor handle, Tensor reference, Tensor g, Tensor? confidence, Tensor smoothness"
 
 kernels: dict[str, Callable[..., Any]] = {}
-"""The functions behind the operators, by name."""
+"""The CPU function of each operator, by name."""
 
 
 def _on_device(name: str) -> Callable[..., Any]:
-    """The same operator for CUDA tensors."""
+    """Return the operator for CUDA tensors."""
 
     def run(*args: Any) -> Any:
-        with there(*args):
-            return getattr(load_device(), name)(_warn_of, *args)
+        with on_device_of(*args):
+            return getattr(load_cuda_operators(), name)(_warn_of, *args)
 
     return run
 
 
 def infer(*args: Any) -> Tensor | None:
-    """`solve` without a handle for CUDA tensors, if it can be had faster."""
-    with there(*args):
-        found: Tensor | None = load_device().infer(_warn_of, *args)
-    return found
+    """Replay a recorded `solve` of CUDA tensors without a handle; None if there is none."""
+    with on_device_of(*args):
+        y: Tensor | None = load_cuda_operators().infer(_warn_of, *args)
+    return y
 
 
 def infer_again(*args: Any) -> Tensor | None:
-    """`infer`, for arguments as recordings take them."""
-    with there(*args):
-        found: Tensor | None = load_device().infer_again(_warn_of, *args)
-    return found
+    """Replay a recorded `solve` for arguments in the layout of its recording."""
+    with on_device_of(*args):
+        y: Tensor | None = load_cuda_operators().infer_again(_warn_of, *args)
+    return y
 
 
 def recording_key(*args: Any) -> Any:
-    """What the recordings of such a call are found by."""
-    return load_device().recording_key(*args)
+    """Return the key of a call in the cache of recordings."""
+    return load_cuda_operators().recording_key(*args)
 
 
-def there(*args: Any) -> Any:
-    """Make the tensors' CUDA device the current one, on which Triton launches."""
+def on_device_of(*args: Any) -> Any:
+    """Make the tensors' CUDA device current, because Triton launches on the current device."""
     devices = (v.device for v in args if isinstance(v, Tensor) and v.is_cuda)
     device = next(devices, None)
     return nullcontext() if device is None else torch.cuda.device(device)
 
 
-def load_device() -> Any:
-    """The operators for CUDA tensors. Triton is loaded where it is used."""
+def load_cuda_operators() -> Any:
+    """Import the operators for CUDA tensors, and Triton with them."""
     try:
-        from bilateral.torch.cuda import operators as device_operators
+        from bilateral.torch.cuda import operators as cuda_operators
     except ModuleNotFoundError as error:
         if error.name != "triton":
             raise
@@ -92,16 +89,17 @@ def load_device() -> Any:
             "Install it with: pip install triton",
             name="triton",
         ) from error
-    return device_operators
+    return cuda_operators
 
 
 def _operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Define the operator of a schema by a function for CPU tensors, and return the operator."""
+    """Define an operator by its schema and its function for CPU tensors; return the operator."""
 
     def define(function: Callable[..., Any]) -> Callable[..., Any]:
         name = schema.partition("(")[0]
         _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-        kernels[name] = _torch.compiler.disable(function)  # or a graph break would look inside
+        # Without disable, a graph break would trace inside.
+        kernels[name] = _torch.compiler.disable(function)
         _library.impl(name, kernels[name], "CPU")
         _library.impl(name, _torch.compiler.disable(_on_device(name)), "CUDA")
         operator: Callable[..., Any] = getattr(torch.ops.bilateral, name).default
@@ -128,7 +126,7 @@ def _rule(register: Any, name: str) -> Callable[[F], F]:
 
 @_operator(
     "solve(Tensor reference, Tensor target, Tensor? confidence, Tensor smoothness, "
-    f"Tensor? like, {_CONFIG}) -> (Tensor, Tensor)"
+    f"Tensor? like, {SCHEMA}) -> (Tensor, Tensor)"
 )
 def solve(
     reference: Tensor,
@@ -136,47 +134,52 @@ def solve(
     confidence: Tensor | None,
     smoothness: Tensor,
     like: Tensor | None,
-    *config: Any,
+    *arguments: Any,
 ) -> tuple[Tensor, Tensor]:
-    """The solution and a handle on what derivatives need; `like` is a handle with the same grid."""
-    count = shapes.matrices(reference, target, confidence)
+    """Return the solution and a handle on its adjoint; `like` is a handle with the same grid."""
+    options = LayerOptions.from_arguments(*arguments)
+    count = inputs.matrices(reference, target, confidence)
     values = _arrays(target, count)
     weights = None if confidence is None else _arrays(confidence, count)[..., 0]
     out = torch.empty(values.shape, dtype=target.dtype)
-    known, inverses = kept.find(like), list[Inverse]()
+    earlier, adjoints = handles.find(like), list[Adjoint]()
     for i in range(count):
         grid = None
-        if known is not None:
-            grid = known[min(i, len(known) - 1)].grid
-        elif reference.shape[0] == 1 and inverses:
-            grid = inverses[0].grid
+        if earlier is not None:
+            grid = earlier[min(i, len(earlier) - 1)].grid
+        elif reference.shape[0] == 1 and adjoints:
+            grid = adjoints[0].grid
         weight = None if weights is None else weights[i]
         try:
-            solver = _solver(reference, i, grid, smoothness, *config)
-            matrix, outcome = inverse.solve(
-                solver, values[i], weight, out[i].numpy(), exact=config[-1]
+            adjoint, outcome = Adjoint.solve(
+                grid or _grid(reference, i, options),
+                validation.positive("smoothness", float(smoothness)),
+                options.solve,
+                values[i],
+                weight,
+                out[i].numpy(),
             )
         except ValueError as error:
             if count > 1:
                 error.add_note(f"In image {i} of the batch.")
             raise
-        _warn(matrix, outcome)
-        inverses.append(matrix)
-    return shapes.as_maps(out, target.shape), kept.keep(inverses)
+        _warn(adjoint, outcome)
+        adjoints.append(adjoint)
+    return inputs.as_maps(out, target.shape), handles.keep(adjoints)
 
 
 @_fake_of("solve")
 def _(
     reference: Tensor, target: Tensor, confidence: Tensor | None, *_: Any
 ) -> tuple[Tensor, Tensor]:
-    count = shapes.matrices(reference, target, confidence)
+    count = inputs.matrices(reference, target, confidence)
     place = torch.device("cpu") if target.device.type == "cuda" else target.device
     return _fake(target, count), torch.empty((count,), dtype=torch.int64, device=place)
 
 
 @_operator(
     "gradients(Tensor handle, Tensor reference, Tensor h, Tensor? confidence, Tensor smoothness, "
-    f"Tensor target, Tensor y, bool[] wanted, {_CONFIG}) -> (Tensor, Tensor, Tensor)"
+    f"Tensor target, Tensor y, bool[] needed, {SCHEMA}) -> (Tensor, Tensor, Tensor)"
 )
 def gradients(
     handle: Tensor,
@@ -186,38 +189,38 @@ def gradients(
     smoothness: Tensor,
     target: Tensor,
     y: Tensor,
-    wanted: Sequence[bool],
-    *config: Any,
+    needed: Sequence[bool],
+    *arguments: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of target, confidence and smoothness, empty where not `wanted`.
+    """Compute the gradients of target, confidence and smoothness; empty where not `needed`.
 
-    They are what `derivatives` says, in as few passes over pixels as it takes, and cannot be
+    `autograd` derives them; here they take as few passes over pixels as possible, and cannot be
     differentiated themselves.
     """
-    matrices = _inverses(handle, reference, target, confidence, smoothness, y, config)
-    count = len(matrices)
+    adjoints = _adjoints(handle, reference, target, confidence, smoothness, y, arguments)
+    count = len(adjoints)
     hs, targets = _arrays(h, count), _arrays(target, count)
     weights = None if confidence is None else _arrays(confidence, count)[..., 0]
-    of_target = torch.empty(hs.shape if wanted[0] else 0, dtype=h.dtype)
-    of_confidence = torch.empty(hs.shape[:3] if wanted[1] else 0, dtype=h.dtype)
+    of_target = torch.empty(hs.shape if needed[0] else 0, dtype=h.dtype)
+    of_confidence = torch.empty(hs.shape[:3] if needed[1] else 0, dtype=h.dtype)
     of_smoothness = 0.0
-    for i, matrix in enumerate(matrices):
-        parts = inverse.Wanted(
-            of_target[i].numpy() if wanted[0] else None,
-            of_confidence[i].numpy() if wanted[1] else None,
-            wanted[2],
+    for i, adjoint in enumerate(adjoints):
+        outputs = Outputs(
+            of_target[i].numpy() if needed[0] else None,
+            of_confidence[i].numpy() if needed[1] else None,
+            needed[2],
         )
-        part, outcome = matrix.gradients(
+        part, outcome = adjoint.gradients(
             np.ascontiguousarray(hs[i]),
             np.ascontiguousarray(targets[i]),
             None if weights is None else np.ascontiguousarray(weights[i]),
-            parts,
+            outputs,
         )
         of_smoothness += part
-        _warn(matrix, outcome)
+        _warn(adjoint, outcome)
     return (
-        shapes.as_maps(of_target, h.shape) if wanted[0] else of_target,
-        of_confidence.unsqueeze(1) if wanted[1] else of_confidence,
+        inputs.as_maps(of_target, h.shape) if needed[0] else of_target,
+        of_confidence.unsqueeze(1) if needed[1] else of_confidence,
         torch.tensor(of_smoothness, dtype=smoothness.dtype),
     )
 
@@ -231,42 +234,42 @@ def _(
     smoothness: Tensor,
     __: Tensor,
     ___: Tensor,
-    wanted: Sequence[bool],
+    needed: Sequence[bool],
     *____: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    count = shapes.matrices(reference, h, confidence)
+    count = inputs.matrices(reference, h, confidence)
     return (
-        _fake(h, count) if wanted[0] else h.new_empty(0),
-        h.new_empty((count, 1, *h.shape[2:])) if wanted[1] else h.new_empty(0),
+        _fake(h, count) if needed[0] else h.new_empty(0),
+        h.new_empty((count, 1, *h.shape[2:])) if needed[1] else h.new_empty(0),
         torch.empty_like(smoothness),
     )
 
 
 @_vmap_of("gradients")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-    return batching.one_by_one(
+    return vmap.one_by_one(
         info.batch_size, in_dims[:7], args[:7], lambda *own: gradients(*own, *args[7:])
     )
 
 
-@_operator(f"apply_inverse({_MATRIX}, {_CONFIG}) -> Tensor")
-def apply_inverse(
+@_operator(f"apply_adjoint({_MATRIX}, {SCHEMA}) -> Tensor")
+def apply_adjoint(
     handle: Tensor,
     reference: Tensor,
     g: Tensor,
     confidence: Tensor | None,
     smoothness: Tensor,
-    *config: Any,
+    *arguments: Any,
 ) -> Tensor:
-    """M g = S^T A^-1 S g, and 0 in parts without data."""
+    """Compute M g = S^T A^-1 S g, and 0 in parts without data."""
 
-    def apply(matrix: Inverse, values: Array, out: Array) -> None:
-        _warn(matrix, matrix.apply(values, out))
+    def apply(adjoint: Adjoint, values: Array, out: Array) -> None:
+        _warn(adjoint, adjoint.apply(values, out))
 
-    return _map(apply, handle, reference, g, confidence, smoothness, config)
+    return _map(apply, handle, reference, g, confidence, smoothness, arguments)
 
 
-@_operator(f"surroundings({_MATRIX}, bool transposed, {_CONFIG}) -> Tensor")
+@_operator(f"surroundings({_MATRIX}, bool transposed, {SCHEMA}) -> Tensor")
 def surroundings(
     handle: Tensor,
     reference: Tensor,
@@ -274,107 +277,91 @@ def surroundings(
     confidence: Tensor | None,
     smoothness: Tensor,
     transposed: bool,
-    *config: Any,
+    *arguments: Any,
 ) -> Tensor:
-    """P g: U g in parts without data, from g elsewhere; or P^T g. `smoothness` does not matter."""
+    """Compute P g, which is U g in parts without data from g elsewhere; or P^T g.
 
-    def apply(matrix: Inverse, values: Array, out: Array) -> None:
-        matrix.surroundings(values, out, transposed=transposed)
+    The result does not depend on `smoothness`.
+    """
 
-    return _map(apply, handle, reference, g, confidence, smoothness, config)
+    def apply(adjoint: Adjoint, values: Array, out: Array) -> None:
+        adjoint.surroundings(values, out, transposed=transposed)
+
+    return _map(apply, handle, reference, g, confidence, smoothness, arguments)
 
 
-@_fake_of("apply_inverse")
+@_fake_of("apply_adjoint")
 @_fake_of("surroundings")
 def _(_: Tensor, reference: Tensor, g: Tensor, confidence: Tensor | None, *__: Any) -> Tensor:
-    return _fake(g, shapes.matrices(reference, g, confidence))
+    return _fake(g, inputs.matrices(reference, g, confidence))
 
 
 @_vmap_of("solve")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-    return batching.solve(info, in_dims, args[:5], lambda *folded: solve(*folded, *args[5:]))
+    return vmap.solve(info, in_dims, args[:5], lambda *folded: solve(*folded, *args[5:]))
 
 
-@_vmap_of("apply_inverse")
+@_vmap_of("apply_adjoint")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-    return batching.map_(info, in_dims, args[:5], lambda *own: apply_inverse(*own, *args[5:]))
+    return vmap.map_(info, in_dims, args[:5], lambda *own: apply_adjoint(*own, *args[5:]))
 
 
 @_vmap_of("surroundings")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-    return batching.map_(info, in_dims, args[:5], lambda *own: surroundings(*own, *args[5:]))
+    return vmap.map_(info, in_dims, args[:5], lambda *own: surroundings(*own, *args[5:]))
 
 
 def _map(
-    apply: Callable[[Inverse, Array, Array], None],
+    apply: Callable[[Adjoint, Array, Array], None],
     handle: Tensor,
     reference: Tensor,
     g: Tensor,
     confidence: Tensor | None,
     smoothness: Tensor,
-    config: tuple[Any, ...],
+    arguments: tuple[Any, ...],
 ) -> Tensor:
-    """What each matrix makes of its part of g."""
-    count = shapes.matrices(reference, g, confidence)
+    """Apply a function of each adjoint to its part of g."""
+    count = inputs.matrices(reference, g, confidence)
     values = _arrays(g, count)
     out = torch.empty(values.shape, dtype=g.dtype)
-    matrices = _inverses(handle, reference, g, confidence, smoothness, None, config)
-    for i, matrix in enumerate(matrices):
-        apply(matrix, np.ascontiguousarray(values[i]), out[i].numpy())
-    return shapes.as_maps(out, g.shape)
+    adjoints = _adjoints(handle, reference, g, confidence, smoothness, None, arguments)
+    for i, adjoint in enumerate(adjoints):
+        apply(adjoint, np.ascontiguousarray(values[i]), out[i].numpy())
+    return inputs.as_maps(out, g.shape)
 
 
-def _solver(
-    reference: Tensor,
-    i: int,
-    grid: BilateralGrid | None,
-    smoothness: Tensor,
-    sigmas: tuple[float, float, float],
-    blur: tuple[float, float, float],
-    reference_max: float | None,
-    tolerance: float,
-    max_iterations: int,
-    preconditioner: str,
-    _exact: bool,
-) -> BilateralSolver:
-    """The solver of image i."""
-    if grid is None:
-        image = reference[min(i, reference.shape[0] - 1)].permute(1, 2, 0).numpy()
-        centre, space, range_ = blur
-        weights = centre, space, range_
-        grid = BilateralGrid(image, *sigmas, weights, reference_max=reference_max)
-    return BilateralSolver(
-        grid,
-        float(smoothness),
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-        preconditioner=preconditioner,
-    )
+def _grid(reference: Tensor, i: int, options: LayerOptions) -> BilateralGrid:
+    """Build the grid of image i."""
+    image = reference[min(i, reference.shape[0] - 1)].permute(1, 2, 0).numpy()
+    return BilateralGrid(image, **asdict(options.grid))
 
 
-def _inverses(
+def _adjoints(
     handle: Tensor,
     reference: Tensor,
     maps: Tensor,
     confidence: Tensor | None,
     smoothness: Tensor,
     y: Tensor | None,
-    config: tuple[Any, ...],
-) -> list[Inverse]:
-    """What the handle stands for, or the same made again.
+    arguments: tuple[Any, ...],
+) -> list[Adjoint]:
+    """Return the adjoints of a handle, or build them again.
 
-    Without y the `maps` are any that have the batch's shape, for its matrices alone.
+    Without the solution y, only the shape of `maps` matters.
     """
-    count = shapes.matrices(reference, maps, confidence)
-    found = kept.find(handle)
-    if found is not None and len(found) == count:
-        return found
+    count = inputs.matrices(reference, maps, confidence)
+    adjoints = handles.find(handle)
+    if adjoints is not None and len(adjoints) == count:
+        return adjoints
+    options = LayerOptions.from_arguments(*arguments)
     targets = _arrays(torch.zeros_like(maps) if y is None else maps, count)
     solutions = targets if y is None else _arrays(y, count)
     weights = None if confidence is None else _arrays(confidence, count)[..., 0]
     return [
-        Inverse.of(
-            _solver(reference, i, None, smoothness, *config),
+        Adjoint.of_solution(
+            _grid(reference, i, options),
+            validation.positive("smoothness", float(smoothness)),
+            options.solve,
             targets[i],
             None if weights is None else weights[i],
             solutions[i],
@@ -384,29 +371,30 @@ def _inverses(
 
 
 def _arrays(maps: Tensor, count: int) -> Array:
-    """Channels last for the core: (B, K, H, W) to (count, H, W, ...), a view if memory allows."""
-    return shapes.as_pixels(maps, count).numpy()
+    """Move channels last: (B, K, H, W) to (count, H, W, ...), as a view if memory allows."""
+    return inputs.as_pixels(maps, count).numpy()
 
 
 def _fake(maps: Tensor, count: int) -> Tensor:
     images, channels, height, width = maps.shape
-    made = maps.new_empty((count, height, width, images * channels // count))
-    return shapes.as_maps(made, maps.shape)
+    pixels = maps.new_empty((count, height, width, images * channels // count))
+    return inputs.as_maps(pixels, maps.shape)
 
 
-def _warn(matrix: Inverse, outcome: cpu.Outcome) -> None:
-    """Warn of a solve that ended too early, where this package or PyTorch was called."""
+def _warn(adjoint: Adjoint, outcome: Outcome) -> None:
+    """Warn if a solve ended too early, at the line that called this package or PyTorch."""
     if not outcome.converged:
-        matrix.warn(outcome, _level())
+        adjoint.warn(outcome, _level())
 
 
-def _warn_of(outcome: Any, options: Any) -> None:
-    """The same on a device."""
-    if outcome.converged or options.tolerance == 0 or not outcome.residuals:
+def _warn_of(outcome: Any, options: LayerOptions) -> None:
+    """Warn if a solve on a CUDA device ended too early."""
+    tolerance = options.solve.tolerance
+    if outcome.converged or tolerance == 0 or not outcome.residuals:
         return
     warnings.warn(
         f"the solve stopped after {len(outcome.residuals)} steps with an estimated error of "
-        f"{outcome.residuals[-1]:.2g} of the target's range, above tolerance={options.tolerance:g}."
+        f"{outcome.residuals[-1]:.2g} of the target's range, above tolerance={tolerance:g}."
         f" Raise max_iterations or tolerance; more known pixels or a smaller smoothness make the "
         f"problem easier.",
         ConvergenceWarning,
@@ -415,7 +403,7 @@ def _warn_of(outcome: Any, options: Any) -> None:
 
 
 def _level() -> int:
-    """How far up the stack this package or PyTorch was called, from the caller's place."""
+    """Count the stack frames up to the line that called this package or PyTorch."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None:
         package = frame.f_globals.get("__name__", "").partition(".")[0]

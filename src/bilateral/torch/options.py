@@ -1,60 +1,53 @@
-"""What a layer is configured with, checked, in types that an operator's schema knows."""
+"""Hold the options of a layer in types that an operator's schema knows."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
-from bilateral import validation as checks
-from bilateral.solver import PRECONDITIONERS
+from bilateral.numerics.options import GridOptions, SolveOptions
+
+_TYPES: dict[Any, str] = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    float | None: "float?",
+    str: "str",
+    str | None: "str?",
+    tuple[float, float, float]: "float[]",
+}
+_FIELDS = fields(GridOptions) + fields(SolveOptions)
+_GRID_NAMES = tuple(field.name for field in fields(GridOptions))
+_SOLVE_NAMES = tuple(field.name for field in fields(SolveOptions))
+
+SCHEMA = ", ".join(f"{_TYPES[field.type]} {field.name}" for field in _FIELDS)
+"""The options as arguments in the schema of an operator."""
+COUNT = len(_FIELDS)
+"""Number of these arguments."""
 
 
 @dataclass(frozen=True)
-class Config:
-    """All that decides about grid and solve besides the tensors."""
+class LayerOptions:
+    """Options of one call besides its tensors and the smoothness."""
 
-    sigmas: tuple[float, float, float]
-    blur: tuple[float, float, float]
-    reference_max: float | None
-    tolerance: float
-    max_iterations: int
-    preconditioner: str
-    exact: bool = False
-    """Solve to a part of the tolerance: a confidence's gradient magnifies what error is left."""
+    grid: GridOptions
+    solve: SolveOptions
+
+    @classmethod
+    def checked(cls, arguments: Mapping[str, Any], channels: int) -> Self:
+        """Check the options among the arguments of a call, for a reference of so many channels."""
+        return cls(GridOptions.checked(arguments, 2 + channels), SolveOptions.checked(arguments))
+
+    @classmethod
+    def from_arguments(cls, *values: Any) -> Self:
+        """Build the options from the last arguments of an operator."""
+        plain: Any = [tuple(value) if isinstance(value, list) else value for value in values]
+        size = len(_GRID_NAMES)
+        return cls(GridOptions(*plain[:size]), SolveOptions(*plain[size:]))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """As the operators take them, after their tensors."""
+        """The last arguments of an operator."""
         return (
-            self.sigmas,
-            self.blur,
-            self.reference_max,
-            self.tolerance,
-            self.max_iterations,
-            self.preconditioner,
-            self.exact,
+            *(getattr(self.grid, name) for name in _GRID_NAMES),
+            *(getattr(self.solve, name) for name in _SOLVE_NAMES),
         )
-
-
-def config(
-    channels: int,
-    sigma_xy: float,
-    sigma_luma: float,
-    sigma_chroma: float,
-    blur: str | tuple[float, float, float],
-    tolerance: float,
-    max_iterations: int | None,
-    preconditioner: str,
-    reference_max: float | None,
-) -> Config:
-    """Check the options for a reference with this many channels."""
-    return Config(
-        (
-            checks.positive("sigma_xy", sigma_xy),
-            checks.positive("sigma_luma", sigma_luma),
-            checks.positive("sigma_chroma", sigma_chroma),
-        ),
-        checks.blur(blur, 2 + channels),
-        None if reference_max is None else checks.positive("reference_max", reference_max),
-        checks.not_negative("tolerance", tolerance),
-        100 if max_iterations is None else checks.count("max_iterations", max_iterations, 0),
-        checks.choice("preconditioner", preconditioner, PRECONDITIONERS),
-    )

@@ -1,15 +1,14 @@
-"""The robust solver as a function of tensors: a fixed number of rounds, unrolled."""
+"""Solve tensors robustly: a fixed number of reweighted rounds, unrolled."""
+
+from __future__ import annotations
 
 from typing import Any
 
 import torch
+from bilateral import losses, validation
+from bilateral.torch import autograd, inputs
+from bilateral.torch.options import LayerOptions
 from torch import Tensor
-
-from bilateral import losses
-from bilateral import validation as checks
-from bilateral.torch import autograd as derivatives
-from bilateral.torch import inputs as shapes
-from bilateral.torch.options import config
 
 
 def solve_robust(
@@ -31,29 +30,30 @@ def solve_robust(
 ) -> Tensor:
     """Smooth a target that has outliers, differentiably (supplement, Algorithm 3).
 
-    Each round solves with the confidences ``loss.weight(x - target)`` of the last solution x, the
-    first with `confidence`; all of them on one grid.
+    The first round solves with `confidence`, each later round with the confidences
+    ``loss.weight(x - target)`` of the last solution x. All rounds share one grid.
 
-    The derivatives are those of exactly these rounds, unrolled, rather than of the fixed point
-    that they approach. After any affordable number of rounds the solution is not there yet, and
-    with a loss such as Geman-McClure's the objective's second derivative at a fixed point need not
-    be positive, so that the implicit equations may have no sensible solution; both would give
-    gradients of something else than the result. Unrolled, they are right for every loss and number
-    of rounds. A backward costs as many solves as there are rounds, and each round keeps its
-    solution and its weights.
+    Derivatives are those of exactly these rounds, unrolled, rather than of the fixed point that
+    they approach. Derivatives of the fixed point would differ from those of the result for two
+    reasons: no affordable number of rounds reaches the fixed point, and with a loss such as
+    Geman-McClure's the second derivative of the objective there need not be positive, so that the
+    implicit equations may have no sensible solution. Unrolled derivatives are right for every loss
+    and number of rounds. A backward pass costs as many solves as there are rounds, and each round
+    keeps its solution and its weights.
 
     Parameters
     ----------
     reference, target, confidence
-        As for `solve`. Later rounds use no `confidence`, but a pixel whose target is not finite
-        stays unknown in all of them.
+        As for `solve`. Later rounds ignore `confidence`, but a pixel with a non-finite target
+        stays unknown in all rounds.
     loss : Loss
         One of `bilateral.GemanMcClure`, `Charbonnier`, `Cauchy`, `Welsch`, `Huber`, `Barron`, or
         any object whose ``weight(e)`` takes and returns tensors. Its scale is in the target's
         unit. With several channels e is the distance over all of them.
     iterations : int
-        Number of rounds. Each is solved to the tolerance, and fills parts without data anew,
-        unlike those of `bilateral.BilateralSolver.solve_robust`, of which it takes more.
+        Number of rounds. Each round solves to the tolerance and fills parts without data again.
+        The shorter rounds of `bilateral.BilateralSolver.solve_robust` do neither, and more of them
+        are needed.
     sigma_xy, sigma_luma, sigma_chroma, smoothness, blur, tolerance, max_iterations, \
 preconditioner, reference_max
         As for `solve`.
@@ -61,7 +61,7 @@ preconditioner, reference_max
     Returns
     -------
     tensor
-        Of the target's shape and dtype.
+        The smooth map, in the target's shape and dtype.
 
     Examples
     --------
@@ -76,34 +76,25 @@ preconditioner, reference_max
     >>> round(bilateral.torch.solve_robust(photo, target, loss=loss).max().item(), 2)
     3.0
     """
-    checks.loss(loss)
-    checks.count("iterations", iterations, 1)
-    given = shapes.batch(reference, target, confidence)
-    options = config(
-        given.reference.shape[1],
-        sigma_xy,
-        sigma_luma,
-        sigma_chroma,
-        blur,
-        tolerance,
-        max_iterations,
-        preconditioner,
-        reference_max,
-    )
-    factor = shapes.smoothness(smoothness)
-    known = torch.isfinite(given.target).all(1, keepdim=True)
-    images, values, weights = shapes.known_only(given)
-    y, grid = derivatives.solve(images, values, weights, factor, None, options)
+    arguments = locals()
+    validation.loss(loss)
+    validation.count("iterations", iterations, 1)
+    batch = inputs.batch(reference, target, confidence)
+    options = LayerOptions.checked(arguments, batch.reference.shape[1])
+    lam = inputs.smoothness(smoothness)
+    known = torch.isfinite(batch.target).all(1, keepdim=True)
+    images, values, weights = inputs.zero_unknown(batch)
+    y, grid = autograd.solve(images, values, weights, lam, None, options)
     for _ in range(iterations - 1):
         weights = torch.where(known, weight(loss, y - values), 0)
-        y, grid = derivatives.solve(images, values, weights, factor, grid, options)
-    return shapes.like_target(y, target)
+        y, grid = autograd.solve(images, values, weights, lam, grid, options)
+    return inputs.like_target(y, target)
 
 
 def weight(loss: losses.Loss | Any, e: Tensor) -> Tensor:
-    """The loss's weight of errors (B, C, H, W) by their size over the channels, (B, 1, H, W).
+    """Compute the weights (B, 1, H, W) of errors (B, C, H, W) by their size over the channels.
 
-    All of the package's losses are smooth functions of the squared size, and written as such: the
+    All losses of this package are written as smooth functions of the squared size, because the
     size itself has no derivative at 0.
     """
     square = e.square().sum(1, keepdim=True)

@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
+import torch
 from bilateral import tasks
 from bilateral.tasks.segmentation.policy import USUAL, Settings
 from bilateral.torch import inputs as shapes
 from bilateral.torch import operators
+from torch import Tensor
 
 
 class Task(NamedTuple):
@@ -137,9 +137,9 @@ def _is_on_device(scores: Tensor) -> bool:
 
 
 def _refine_on_device(task: Task) -> Tensor:
-    spared = operators.load_device().spared  # or an error that says what to install
+    spared = operators.load_cuda_operators().spared  # or an error that says what to install
     from bilateral.torch.cuda import segmentation as device_segmentation
 
-    with operators.there(task.scores), torch.no_grad():
+    with operators.on_device_of(task.scores), torch.no_grad():
         found: Tensor = spared(device_segmentation.refine)(task)
         return found

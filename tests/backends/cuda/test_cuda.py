@@ -33,6 +33,7 @@ from bilateral.torch.cuda import operators as device_operators
 from bilateral.torch.cuda import recording_cache as replay
 from bilateral.torch.cuda import system as device
 from support.edges import packed, table
+from support.layers import layer_options
 
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (2.0, 1.0, 0.125)
@@ -268,7 +269,7 @@ def fits(grid):
 def test_more_room_changes_nothing(shape):
     images, height, width, _ = shape
     sigma = 32.0 if height == 20 else 2.0  # the former sorts pixels
-    options = device.Options((sigma, 8.0, 8.0), BLUR, None, 1e-3, 5, "pyramid", False)
+    options = layer_options((sigma, 8.0, 8.0), 1e-3, 5, "pyramid")
     reference = torch.from_numpy(pictures(12, *shape).transpose(0, 3, 1, 2).copy()).to(DEVICE)
     tight = device.space(reference, options)
     rooms = [n + 37 for n in tight.grid.rooms]
@@ -383,31 +384,35 @@ def test_solution_and_gradients_are_the_cpus(images, references, confidences, de
             c[:, 0, 1, 1] = 1
         confidence = torch.from_numpy(c)
     smoothness = torch.tensor(0.7, dtype=torch.float64)
-    config = (3.0, 64.0, 64.0), BLUR, None, 1e-9, 60, kind, False
+    options = layer_options((3.0, 64.0, 64.0), 1e-9, 60, kind)
     problem = reference, target, confidence, smoothness
-    y, handle = operators.kernels["solve"](*problem, None, *config)
+    y, handle = operators.kernels["solve"](*problem, None, *options.arguments)
     replay._seen.clear()  # recordings do not look for gaps
 
     def move(tensors):
         return [t.to(DEVICE) if isinstance(t, torch.Tensor) else t for t in tensors]
 
-    mine, own = device_operators.solve(fail, *move(problem), None, *config)
+    mine, own = device_operators.solve(fail, *move(problem), None, *options.arguments)
     assert_allclose(mine.cpu(), y, atol=1e-7)
     assert_array_equal(own > 0, handle > 0)
     wanted = [True, confidence is not None, True]
     around = reference, h, confidence, smoothness, target
-    expected = operators.kernels["gradients"](handle, *around, y, wanted, *config)
-    found = device_operators.gradients(fail, own, *move(around), mine, wanted, *config)
+    expected = operators.kernels["gradients"](handle, *around, y, wanted, *options.arguments)
+    found = device_operators.gradients(fail, own, *move(around), mine, wanted, *options.arguments)
     for a, b in zip(found, expected, strict=True):
         assert_allclose(a.cpu(), b, atol=1e-6)
     matrix = reference, h, confidence, smoothness
     for transposed in (False, True):
-        expected = operators.kernels["surroundings"](handle, *matrix, transposed, *config)
-        found = device_operators.surroundings(fail, own, *move(matrix), transposed, *config)
+        expected = operators.kernels["surroundings"](
+            handle, *matrix, transposed, *options.arguments
+        )
+        found = device_operators.surroundings(
+            fail, own, *move(matrix), transposed, *options.arguments
+        )
         assert_allclose(found.cpu(), expected, atol=1e-9)
     assert_allclose(
-        device_operators.apply_inverse(fail, own, *move(matrix), *config).cpu(),
-        operators.kernels["apply_inverse"](handle, *matrix, *config),
+        device_operators.apply_adjoint(fail, own, *move(matrix), *options.arguments).cpu(),
+        operators.kernels["apply_adjoint"](handle, *matrix, *options.arguments),
         atol=1e-6,
     )
 
@@ -423,11 +428,11 @@ def test_a_grid_serves_again(kind):
     t = torch.from_numpy(rng.normal(size=(2, 1, 1, 4, 6))).to(DEVICE)
     c = torch.from_numpy((rng.random((2, 1, 1, 4, 6)) < 0.5) * 1.0).to(DEVICE)
     one = torch.tensor(1.0, dtype=torch.float64)
-    config = (2.0, 64.0, 64.0), BLUR, None, 1e-6, 60, kind, False
-    _, first = device_operators.solve(fail, reference, t[0], c[0], one, None, *config)
-    x, second = device_operators.solve(fail, reference, t[1], c[1], one, first, *config)
+    options = layer_options((2.0, 64.0, 64.0), 1e-6, 60, kind)
+    _, first = device_operators.solve(fail, reference, t[0], c[0], one, None, *options.arguments)
+    x, second = device_operators.solve(fail, reference, t[1], c[1], one, first, *options.arguments)
     assert kept.find(second)[0].space is kept.find(first)[0].space
-    expected, _ = device_operators.solve(fail, reference, t[1], c[1], one, None, *config)
+    expected, _ = device_operators.solve(fail, reference, t[1], c[1], one, None, *options.arguments)
     assert torch.equal(x, expected)
 
 
@@ -435,15 +440,15 @@ def test_errors_name_the_argument():
     reference = torch.zeros(2, 3, 4, 4, device=DEVICE)
     target = torch.zeros(2, 1, 4, 4, device=DEVICE)
     one = torch.tensor(1.0, dtype=torch.float64)
-    config = (2.0, 8.0, 8.0), BLUR, None, 1e-3, 10, "pyramid", False
+    options = layer_options((2.0, 8.0, 8.0), 1e-3, 10, "pyramid")
     c = torch.ones(2, 1, 4, 4, device=DEVICE)
     c[1, 0, 2, 2] = -1
     with pytest.raises(ValueError, match="confidence: expected finite numbers, 0 or above"):
-        device_operators.solve(fail, reference, target, c, one, None, *config)
+        device_operators.solve(fail, reference, target, c, one, None, *options.arguments)
     c[1] = 0
     with pytest.raises(ValueError, match="at least one pixel with a finite value") as error:
-        device_operators.solve(fail, reference, target, c, one, None, *config)
+        device_operators.solve(fail, reference, target, c, one, None, *options.arguments)
     assert error.value.__notes__ == ["In image 1 of the batch."]
     reference[0, 0, 0, 0] = torch.nan
     with pytest.raises(ValueError, match="reference: expected finite values"):
-        device_operators.solve(fail, reference, target, None, one, None, *config)
+        device_operators.solve(fail, reference, target, None, one, None, *options.arguments)

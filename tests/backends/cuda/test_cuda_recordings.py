@@ -20,13 +20,14 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 
 import bilateral.torch
 from bilateral.backends.cuda.multigrid import hierarchy
+from bilateral.torch import fast_path
 from bilateral.torch import inputs as shapes
-from bilateral.torch.cuda import fast_path as shortcut
 from bilateral.torch.cuda import graphs, recording
 from bilateral.torch.cuda import operators as device_operators
 from bilateral.torch.cuda import recording_cache as replay
 from bilateral.torch.cuda import system as device
 from bilateral.torch.cuda.system import Inputs
+from support.layers import layer_options
 
 BLUR = (2.0, 1.0, 0.125)
 
@@ -62,7 +63,7 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     values = torch.from_numpy(rng.normal(size=(54, 1)))
     c = rng.uniform(0.5, 1, (54, 1)) * ((rng.random((54, 1)) < 0.2) | (not sparse))
     weights = torch.from_numpy(c)
-    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-6, 40, "multigrid", False)
+    options = layer_options((3.0, 64.0, 64.0), 1e-6, 40, "multigrid")
     where = device.space(reference, options)
     expected, problem, outcome = device.solve(where, values, weights, 1.0, options)
     assert problem.kind == ("multigrid" if sparse else "pyramid")
@@ -101,7 +102,7 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
 @pytest.mark.usefixtures("no_graphs")
 def test_a_recording_outlives_inference_mode():
-    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-3, 1, "pyramid", False)
+    options = layer_options((3.0, 64.0, 64.0), 1e-3, 1, "pyramid")
     recorder = replay.Recorder(options)
     with torch.inference_mode():
         reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
@@ -120,22 +121,22 @@ def test_a_recording_outlives_inference_mode():
 def test_a_key_leads_to_the_same_recordings():
     reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
     target, confidence = torch.arange(6.0).view(1, 1, 2, 3), torch.ones(1, 1, 2, 3)
-    config = (3.0, 64.0, 64.0), BLUR, None, 0.0, 1, "pyramid", False
+    options = layer_options((3.0, 64.0, 64.0), 0.0, 1, "pyramid")
     tensors, smoothness = (reference, target, confidence), torch.tensor(2.0)
     warned = []
 
     def infer():
-        return device_operators.infer(lambda *_: warned.append(1), *tensors, smoothness, *config)
+        return device_operators.infer(lambda *_: warned.append(1), *tensors, smoothness, options)
 
     replay._seen.clear()
-    key = device_operators.recording_key(*tensors, *config)
+    key = device_operators.recording_key(*tensors, options)
     inputs = Inputs(reference, target.view(-1, 1), confidence.view(-1, 1), 2.0)
     assert infer() is None  # which is not remembered
     assert not replay._seen
-    assert replay.solve(inputs, device.Options(*config)) is None  # which is
+    assert replay.solve(inputs, options) is None  # which is
     assert list(replay._seen) == [key]
     expected = infer()
-    found = device_operators.infer_again(lambda *_: warned.append(2), key, config, *inputs)
+    found = device_operators.infer_again(lambda *_: warned.append(2), key, options, *inputs)
     assert torch.equal(found.view(target.shape), expected)
     assert warned == [1, 2]
     replay.forget()
@@ -160,7 +161,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
         made = picture.clip(0, 255).astype(np.uint8), values, weights * (weights > 0.9)
         return Inputs(*map(torch.from_numpy, made), 1.0)
 
-    options = device.Options((4.0, 8.0, 8.0), BLUR, None, 1e-3, 1, kind, False)
+    options = layer_options((4.0, 8.0, 8.0), 1e-3, 1, kind)
     with within_bounds(monkeypatch):
         made = recording.Recording(inputs(2), options, kind, None)
         for there, given in zip(
@@ -276,11 +277,11 @@ class TestOnAGpu:
             {"target": target, "reference": reference / 255.0, "confidence": c},
         ]
         calls = [{"reference": reference, **call} for call in calls]
-        shortcut._ways.clear()
+        fast_path._routes.clear()
         taken = []
         for call in calls:
             with monkeypatch.context() as patch:  # never the way of a call before
-                patch.setattr(shortcut.Call, "of", lambda *_: None)
+                patch.setattr(fast_path.Call, "of", lambda *_: None)
                 expected = bilateral.torch.solve(**call)
             for _ in range(3):
                 found = bilateral.torch.solve(**call)

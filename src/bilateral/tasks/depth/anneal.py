@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bilateral import validation as checks
-from bilateral.backends import cpu
 from bilateral.grid import BilateralGrid
 from bilateral.numerics import robust, system
+from bilateral.numerics.options import SolveOptions
+from bilateral.numerics.problem import set_up, start
 from bilateral.tasks.depth.visibility import LeftView
 
 Array = NDArray[Any]
@@ -68,14 +68,14 @@ def anneal(
     density = float(trust.mean(dtype=np.float64))
     smoothness = density * np.geomspace(*schedule.smoothness, schedule.rounds)
     scales = np.geomspace(*schedule.scale, schedule.rounds)
-    options = system.Options("multigrid", None, 100, 1e-3)
+    options = SolveOptions()
     target = z[..., np.newaxis]
     weights, x = first, z
 
     def reweigh(k: int, y: Array) -> None:
         """The weights after round k, by its solution."""
         nonlocal weights, x
-        x = cpu.slice_(grid._core, y.astype(np.float32, copy=False), grid.shape)[..., 0]
+        x = system.slice_vertices(grid, y.astype(np.float32, copy=False))[..., 0]
         e = (z - x) * np.float32(1 / scales[k])
         if view is not None:
             e *= np.where(e > 0, np.float32(_ASYMMETRY), np.float32(1 / _ASYMMETRY))
@@ -87,8 +87,8 @@ def anneal(
         reweigh(k - 1, system.values(problem, y))
         return system.observe(grid, target, weights, float(smoothness[k]))
 
-    problem = checks.some_data(system.observe(grid, target, first, float(smoothness[0])))
-    y = system.start(grid, problem, options)
+    problem = set_up(grid, target, first, float(smoothness[0]), options)
+    y = start(grid, problem, options)
     rounds = robust.rounds(grid, problem, y, following, schedule.rounds, options)
-    reweigh(len(rounds.movements) - 1, system.values(rounds.problem, rounds.y))
+    reweigh(len(rounds.movements) - 1, system.values(rounds.system, rounds.y))
     return Solution(x, weights)

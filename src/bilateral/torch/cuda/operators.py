@@ -9,18 +9,18 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
-
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch import handles as kept
 from bilateral.torch import inputs as shapes
 from bilateral.torch.cuda import recording_cache as replay
 from bilateral.torch.cuda import system as device
-from bilateral.torch.cuda.system import Inputs, Options, Problem
+from bilateral.torch.cuda.system import Inputs, Problem
+from bilateral.torch.options import LayerOptions
+from torch import Tensor
 
 T = TypeVar("T")
-Warn = Callable[[pcg.Outcome, Options], None]
+Warn = Callable[[pcg.Outcome, LayerOptions], None]
 Inverse = Callable[[Tensor], tuple[device.Inverse, pcg.Outcome]]
 
 
@@ -48,10 +48,13 @@ def solve(
     confidence: Tensor | None,
     smoothness: Tensor,
     like: Tensor | None,
-    *config: Any,
+    *arguments: Any,
 ) -> tuple[Tensor, Tensor]:
     """`operators.solve`."""
-    options, count = Options(*config), shapes.matrices(reference, target, confidence)
+    options, count = (
+        LayerOptions.from_arguments(*arguments),
+        shapes.matrices(reference, target, confidence),
+    )
     known = kept.find(like)
     found: Problem | replay.Ticket | None = None if known is None else known[0]
     inputs = _inputs(reference, target, confidence, smoothness, count)
@@ -73,10 +76,10 @@ def infer(
     target: Tensor,
     confidence: Tensor | None,
     smoothness: Tensor,
-    *config: Any,
+    options: LayerOptions,
 ) -> Tensor | None:
     """The solution alone, replayed from a recording; None if there is none that serves."""
-    options, count = Options(*config), shapes.matrices(reference, target, confidence)
+    count = shapes.matrices(reference, target, confidence)
     inputs = _inputs(reference, target, confidence, smoothness, count)
     found = replay.solve(inputs, options, remember=False)
     if found is None:
@@ -89,24 +92,24 @@ def infer(
 def infer_again(
     warn: Warn,
     key: Any,
-    config: tuple[Any, ...],
+    options: LayerOptions,
     *inputs: Any,
 ) -> Tensor | None:
     """`infer` for pixels, by the recordings of a key; None if there is none that serves."""
     found = replay.replay(key, Inputs(*inputs))
     if found is None:
         return None
-    warn(found.outcome, Options(*config))
+    warn(found.outcome, options)
     return found.x
 
 
 def recording_key(
-    reference: Tensor, target: Tensor, confidence: Tensor | None, *config: Any
+    reference: Tensor, target: Tensor, confidence: Tensor | None, options: LayerOptions
 ) -> Any:
     """What the recordings of a solve are found by."""
     count = shapes.matrices(reference, target, confidence)
     inputs = _inputs(reference, target, confidence, torch.ones(()), count)
-    return replay.key(inputs, Options(*config))
+    return replay.key(inputs, options)
 
 
 @spared
@@ -120,10 +123,10 @@ def gradients(
     target: Tensor,
     _: Tensor,
     wanted: Sequence[bool],
-    *config: Any,
+    *arguments: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`operators.gradients`."""
-    options = Options(*config)
+    options = LayerOptions.from_arguments(*arguments)
     count = shapes.matrices(reference, target, confidence)
     inputs = _inputs(reference, target, confidence, smoothness, count)
     with _matrix(handle, inputs, options) as (problem, inverse):
@@ -141,17 +144,17 @@ def gradients(
 
 
 @spared
-def apply_inverse(
+def apply_adjoint(
     warn: Warn,
     handle: Tensor,
     reference: Tensor,
     g: Tensor,
     confidence: Tensor | None,
     smoothness: Tensor,
-    *config: Any,
+    *arguments: Any,
 ) -> Tensor:
-    """`operators.apply_inverse`."""
-    options = Options(*config)
+    """`operators.apply_adjoint`."""
+    options = LayerOptions.from_arguments(*arguments)
     count = shapes.matrices(reference, g, confidence)
     inputs = _inputs(reference, g, confidence, smoothness, count)
     with _matrix(handle, inputs, options) as (problem, inverse):
@@ -170,10 +173,13 @@ def surroundings(
     confidence: Tensor | None,
     smoothness: Tensor,
     transposed: bool,
-    *config: Any,
+    *arguments: Any,
 ) -> Tensor:
     """`operators.surroundings`."""
-    options, count = Options(*config), shapes.matrices(reference, g, confidence)
+    options, count = (
+        LayerOptions.from_arguments(*arguments),
+        shapes.matrices(reference, g, confidence),
+    )
     inputs = _inputs(reference, g, confidence, smoothness, count)
     with _matrix(handle, inputs, options) as (problem, __):
         if problem.active is None:
@@ -196,7 +202,7 @@ def _inputs(
 
 
 def _solve(
-    inputs: Inputs, options: Options, where: device.Space | None = None
+    inputs: Inputs, options: LayerOptions, where: device.Space | None = None
 ) -> tuple[Tensor, Problem, pcg.Outcome]:
     """Without a recording, on a grid that may be there already."""
     reference, values, weights, smoothness = inputs
@@ -205,7 +211,9 @@ def _solve(
 
 
 @contextmanager
-def _matrix(handle: Tensor, inputs: Inputs, options: Options) -> Iterator[tuple[Problem, Inverse]]:
+def _matrix(
+    handle: Tensor, inputs: Inputs, options: LayerOptions
+) -> Iterator[tuple[Problem, Inverse]]:
     """The problem that a handle stands for, or the same made again, and its inverse.
 
     It is that of a solve with these inputs, or with others for the values; the latter's problem is
@@ -220,7 +228,7 @@ def _matrix(handle: Tensor, inputs: Inputs, options: Options) -> Iterator[tuple[
                 return
     if not isinstance(known, Problem):
         _, known, _ = _solve(inputs, options)
-    yield known, partial(known.inverse, tolerance=options.tolerance)
+    yield known, partial(known.inverse, tolerance=options.solve.tolerance)
 
 
 def _expand(maps: Tensor, count: int) -> Tensor:

@@ -8,17 +8,18 @@ from itertools import zip_longest
 from typing import Any
 
 import torch
-from torch import Tensor
-
 from bilateral.backends.cuda.grid import pyramid_transfer as sums
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.multigrid.vcycle import Multigrid
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.input_stats import survey
 from bilateral.backends.cuda.solve.report import FACTS, new_report, write_report
+from bilateral.numerics import policy
 from bilateral.torch.cuda import system as device
 from bilateral.torch.cuda.graphs import Graph, Steps, lasting
-from bilateral.torch.cuda.system import HierarchyRooms, Inputs, Options
+from bilateral.torch.cuda.system import HierarchyRooms, Inputs
+from bilateral.torch.options import LayerOptions
+from torch import Tensor
 
 _LEAST_ROOM = 256
 _MORE_LEVELS = 1
@@ -28,7 +29,7 @@ _MORE_LEVELS = 1
 class Rooms:
     """How much a recording has room for."""
 
-    def __init__(self, reference: Tensor, options: Options, kind: str) -> None:
+    def __init__(self, reference: Tensor, options: LayerOptions, kind: str) -> None:
         where = device.space(reference, options)
         self.grid = [_more(n) for n in where.grid.rooms]
         self.hierarchy: HierarchyRooms | None = None
@@ -60,7 +61,9 @@ def _larger(a: Sequence[int], b: Sequence[int]) -> list[int]:
 class Recording:
     """The graphs of one kind of solve, and their memory."""
 
-    def __init__(self, inputs: Inputs, options: Options, kind: str, least: Rooms | None) -> None:
+    def __init__(
+        self, inputs: Inputs, options: LayerOptions, kind: str, least: Rooms | None
+    ) -> None:
         reference, values, weights, _ = inputs
         self._options = options
         self._kind = kind
@@ -74,7 +77,7 @@ class Recording:
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
         self._smoothness_there = 1.0
-        self._report = new_report(options.max_iterations, values.device)
+        self._report = new_report(options.solve.max_iterations, values.device)
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self.solves = 0
         """How many were replayed."""
@@ -89,7 +92,7 @@ class Recording:
         self._beside: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._values_graph = Graph(self._take_values)
         self._values_graph.replay()
-        self._steps = Steps(kind, options.max_iterations, self._begin, self._go_on, self.pool)
+        self._steps = Steps(kind, options.solve.max_iterations, self._begin, self._go_on, self.pool)
         self._inverse: _Inverse | None = None
 
     def _build_grid(self) -> None:
@@ -120,7 +123,7 @@ class Recording:
         options, where, weight = self._options, self._space, self._weight
         where.grid = self._grid
         self.problem = problem = device.Problem(
-            where, weight, self._smoothness, self._kind, False, options.max_iterations
+            where, weight, self._smoothness, self._kind, False, options.solve.max_iterations
         )
         self._trouble: tuple[Tensor | None, Tensor | None] = None, None
         fine, stream = problem.preconditioner, torch.cuda.current_stream()
@@ -139,8 +142,8 @@ class Recording:
             self._x,
             self._seen.scale,
             None,
-            options.max_iterations,
-            device.tolerance_for(options),
+            options.solve.max_iterations,
+            options.solve.stop_tolerance,
         )
         stream.wait_stream(self._beside)
         self._go_on(steps)
@@ -230,7 +233,7 @@ class Recording:
         pixels = height * width
         if self.outgrown or strange or invalid or unknown or weight <= 0 or faint:
             return None
-        if not device.single_serves(smoothness, pixels, weight, totals[0] / images):
+        if not policy.float32_is_enough(smoothness, pixels, weight, totals[0] / images):
             return None
         kind = device.choose(
             self._options, smoothness, pixels, weight, bare, poor / (images * pixels)
@@ -241,10 +244,10 @@ class Recording:
 class _Inverse:
     """The graphs that apply A^-1 S with the matrix of a recording."""
 
-    def __init__(self, recording: Recording, g: Tensor, kind: str, options: Options) -> None:
+    def __init__(self, recording: Recording, g: Tensor, kind: str, options: LayerOptions) -> None:
         self._recording = weakref.proxy(recording)
-        self._most = options.max_iterations
-        self._tolerance = recording.problem.of_result(options.tolerance)
+        self._most = options.solve.max_iterations
+        self._tolerance = recording.problem.of_result(options.solve.tolerance)
         self.g = g.clone()
         self._steps = Steps(kind, self._most, self._begin, self._go_on, recording.pool)
         self._steps.replay()

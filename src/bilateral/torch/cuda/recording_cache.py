@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
-
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch.cuda.graphs import lasting
 from bilateral.torch.cuda.recording import Recording, Rooms
-from bilateral.torch.cuda.system import Inputs, Options
+from bilateral.torch.cuda.system import Inputs
+from bilateral.torch.options import LayerOptions
+from torch import Tensor
 
 _KEPT = 8
 """Recordings of so many kinds of solve are kept."""
@@ -41,14 +41,14 @@ class Solved(NamedTuple):
 
 
 def solve(
-    inputs: Inputs, options: Options, *, like: "Ticket | None" = None, remember: bool = True
+    inputs: Inputs, options: LayerOptions, *, like: "Ticket | None" = None, remember: bool = True
 ) -> Solved | None:
     """As `device.solve`; None if it must be done otherwise.
 
     The second solve of a kind that is to be remembered makes a recording. One that is `like`
     another has the same reference.
     """
-    if options.max_iterations == 0:
+    if options.solve.max_iterations == 0:
         return None
     kind = key(inputs, options)
     with _lock:
@@ -60,11 +60,11 @@ def solve(
     return replay(kind, inputs, like)
 
 
-def key(inputs: Inputs, options: Options) -> Any:
+def key(inputs: Inputs, options: LayerOptions) -> Any:
     """What recordings have in common with a solve that they serve for."""
     reference, values, weights, _ = inputs
     shapes = tuple(reference.shape), tuple(values.shape), weights is not None
-    return *shapes, reference.dtype, values.dtype, values.device, tuple(map(_plain, options))
+    return *shapes, reference.dtype, values.dtype, values.device, options
 
 
 def replay(kind: Any, inputs: Inputs, like: "Ticket | None" = None) -> Solved | None:
@@ -95,16 +95,16 @@ def lacks_memory(error: RuntimeError) -> bool:
     return any(isinstance(e, torch.OutOfMemoryError) for e in (error, error.__context__))
 
 
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list | tuple) else value
-
-
 class Recorder:
     """Recordings for the same shapes and options, by their preconditioner."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: LayerOptions) -> None:
         self._options = options
-        self._kind = "pyramid" if options.preconditioner == "multigrid" else options.preconditioner
+        self._kind = (
+            "pyramid"
+            if options.solve.preconditioner == "multigrid"
+            else options.solve.preconditioner
+        )
         self.recordings: dict[str, Recording] = {}
         self._no_memory = self._declined = False
 

@@ -8,9 +8,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
+import torch
 from bilateral import validation as checks
 from bilateral.backends.cuda.labels.labels import favour
 from bilateral.numerics import lowrank
@@ -22,6 +21,7 @@ from bilateral.torch.cuda import classes as class_maps
 from bilateral.torch.cuda import label_trust as device_outline
 from bilateral.torch.functional import solve
 from bilateral.torch.segmentation import Task
+from torch import Tensor
 
 _ROUNDING = 1e-5
 """Of solutions, relative."""
@@ -258,7 +258,7 @@ class _Reduced(NamedTuple):
 
 def _reduce(p: Tensor, c: Tensor | None, tolerance: float | None) -> _Reduced:
     """As `lowrank.reduce`, with variances over pixels instead of vertices."""
-    if tolerance is None or not lowrank.pays(len(p), 1):
+    if tolerance is None or not lowrank.reduction_pays(len(p), 1):
         return _Reduced(p)
     values = p.flatten(1).double()
     weight = torch.ones_like(values[0]) if c is None else c.flatten().double()
@@ -266,7 +266,7 @@ def _reduce(p: Tensor, c: Tensor | None, tolerance: float | None) -> _Reduced:
     mean = (values @ weight) / total
     centred = values - mean[:, None]
     covariance = (centred * weight) @ centred.T / total
-    basis = lowrank.leading(covariance.cpu().numpy(), tolerance)
+    basis = lowrank.leading_directions(covariance.cpu().numpy(), tolerance)
     if basis is None:
         return _Reduced(p)
     rows = torch.from_numpy(basis).to(p.device)

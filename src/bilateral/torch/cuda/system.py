@@ -4,13 +4,10 @@ Everything is computed on the device; the host waits for it where it needs a num
 the grid and of its pyramid, and now and then how far the solve has come.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
-
 from bilateral import color
 from bilateral.backends.cuda.grid import laplacian as diffusion
 from bilateral.backends.cuda.grid import pyramid_transfer as sums
@@ -22,24 +19,9 @@ from bilateral.backends.cuda.solve import components, pcg
 from bilateral.backends.cuda.solve.input_stats import count_poor as _count_poor
 from bilateral.backends.cuda.solve.input_stats import survey
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
-
-_EXACT = 0.1  # this, and what follows, as in inverse.py
-_OF_RESULT = {"multigrid": 12.0, "pyramid": 25.0, "jacobi": 25.0}
-_EASY, _FAINT = 100.0, 1e-3  # as in system.py
-_STIFF = 100.0
-"""Float32 serves up to this smoothness, relative to the confidence, times the grid's width."""
-
-
-class Options(NamedTuple):
-    """The operators' configuration."""
-
-    sigmas: Sequence[float]
-    blur: Sequence[float]
-    reference_max: float | None
-    tolerance: float
-    max_iterations: int
-    preconditioner: str
-    exact: bool
+from bilateral.numerics import policy
+from bilateral.torch.options import LayerOptions
+from torch import Tensor
 
 
 class Inputs(NamedTuple):
@@ -95,12 +77,12 @@ class Space:
 
 def space(
     reference: Tensor,
-    options: Options,
+    options: LayerOptions,
     rooms: Sequence[int] | None = None,
     hierarchy: HierarchyRooms | None = None,
 ) -> Space:
     """The grids of (B, C, H, W) references, which are checked unless there are `rooms`."""
-    highest = options.reference_max
+    highest = options.grid.reference_max
     if highest is None:
         integer = not reference.dtype.is_floating_point
         highest = float(torch.iinfo(reference.dtype).max) if integer else 1.0
@@ -108,7 +90,11 @@ def space(
         reference = reference.to(torch.int32)
     channels = reference.shape[1]
     matrix, offset = color.feature_map(channels, highest)
-    xy, luma, chroma = options.sigmas
+    xy, luma, chroma = (
+        options.grid.sigma_xy,
+        options.grid.sigma_luma,
+        options.grid.sigma_chroma,
+    )
     grid = build_grid(
         reference,
         matrix.tolist(),
@@ -121,8 +107,8 @@ def space(
     floating = reference.dtype.is_floating_point
     if rooms is None and floating and bool(grid.colours.strange) and not _finite(reference):
         raise ValueError("reference: expected finite values, got NaN or infinity.")
-    unit = max(options.blur)
-    centre, near, range_ = (weight / unit for weight in options.blur)
+    unit = max(options.grid.blur)
+    centre, near, range_ = (weight / unit for weight in options.grid.blur)
     return Space(grid, (centre, near, range_), hierarchy)
 
 
@@ -131,28 +117,37 @@ def _finite(values: Tensor) -> bool:
 
 
 def choose(
-    options: Options, smoothness: float, pixels: int, weight: float, bare: float, faint: float
+    options: LayerOptions, smoothness: float, pixels: int, weight: float, bare: float, faint: float
 ) -> str:
-    """The preconditioner, much as `system.preconditioner`, by what is known of the poorest image.
+    """Choose the preconditioner of a batch from the statistics of its poorest image.
 
-    That is the sum of its weights; `bare` vertices have none, and the pixels of those that have
-    too little, as all around them, make up the part `faint` of all. The CPU counts the former
-    alone: there the pyramid gains less.
+    Parameters
+    ----------
+    options : LayerOptions
+    smoothness : float
+    pixels : int
+        Number of pixels of an image.
+    weight : float
+        Sum of the weights of the poorest image.
+    bare : float
+        Number of vertices without data.
+    faint : float
+        Fraction of pixels whose vertex and all its neighbours lack data. The CPU does not look at
+        the neighbours: there the pyramid gains less.
     """
-    if options.preconditioner != "multigrid":
-        return options.preconditioner
-    rich = bare == 0 and smoothness * pixels <= _EASY * weight and faint <= _FAINT
-    return "pyramid" if rich else "multigrid"
+    return policy.choose_preconditioner(
+        options.solve.preconditioner,
+        smoothness=smoothness,
+        pixels=pixels,
+        confidence=weight,
+        every_vertex_has_data=bare == 0,
+        faint_fraction=lambda: faint,
+    )
 
 
 def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor) -> Tensor:
     """How many vertices have no weight, and how many pixels are far from any: (2,)."""
-    return _count_poor(grid, weight, smoothness, _EASY)
-
-
-def single_serves(smoothness: float, pixels: int, weight: float, vertices: float) -> bool:
-    """Whether float32 does for an image."""
-    return smoothness * pixels / weight <= _STIFF * math.sqrt(vertices)
+    return _count_poor(grid, weight, smoothness, policy.EASY_SMOOTHNESS)
 
 
 class Inverse(NamedTuple):
@@ -239,7 +234,7 @@ class Problem:
 
     def of_result(self, tolerance: float) -> float:
         """The error that an inverse may have, relative to its size."""
-        return _OF_RESULT[self.kind] * tolerance
+        return policy.ADJOINT_TOLERANCE[self.kind] * tolerance
 
     def spread(self, v: Tensor, *, from_gaps: bool) -> Tensor:
         """H v from vertices of one kind, in and out of parts without data, to the other."""
@@ -279,7 +274,7 @@ class Inversion:
 
 
 def solve(
-    where: Space, values: Tensor, weights: Tensor | None, smoothness: float, options: Options
+    where: Space, values: Tensor, weights: Tensor | None, smoothness: float, options: LayerOptions
 ) -> tuple[Tensor, Problem, pcg.Outcome]:
     """The solution for (B H W, K) values with (B H W, 1) weights, and its problem."""
     grid = where.grid
@@ -304,38 +299,33 @@ def solve(
     problem = _problem(where, weight, float(total.min()), smoothness, options)
     b = b.to(problem.weight.dtype)
     x = problem.start(b)
-    outcome = reached(problem.improve(b, x, seen.scale, tolerance_for(options)), options)
+    outcome = reached(problem.improve(b, x, seen.scale, options.solve.stop_tolerance), options)
     elsewhere = problem.elsewhere(b)
     problem.y = x if elsewhere is None else problem.fill(x, elsewhere)
     return splatting.slice_(grid, problem.y.to(values.dtype)), problem, outcome
 
 
-def tolerance_for(options: Options) -> float:
-    """Of a solve."""
-    return options.tolerance * (_EXACT if options.exact else 1)
-
-
-def reached(outcome: pcg.Outcome, options: Options) -> pcg.Outcome:
-    """The same, converged if the error is below the tolerance that was asked for."""
-    if not options.exact or not outcome.residuals:
+def reached(outcome: pcg.Outcome, options: LayerOptions) -> pcg.Outcome:
+    """Count an exact solve as converged if its error is below the requested tolerance."""
+    if not options.solve.exact or not outcome.residuals:
         return outcome
-    enough = outcome.converged or outcome.residuals[-1] <= options.tolerance
+    enough = outcome.converged or outcome.residuals[-1] <= options.solve.tolerance
     return outcome._replace(converged=enough)
 
 
 def _problem(
-    where: Space, weight: Tensor, total: float, smoothness: float, options: Options
+    where: Space, weight: Tensor, total: float, smoothness: float, options: LayerOptions
 ) -> Problem:
     """The problem in the precision and with the preconditioner that it takes."""
     grid = where.grid
     images, height, width = grid.shape
     pixels = height * width
     factor = torch.tensor(smoothness, dtype=torch.float64, device=weight.device)
-    if not single_serves(smoothness, pixels, total, grid.room / images):
+    if not policy.float32_is_enough(smoothness, pixels, total, grid.room / images):
         weight = weight.double()
     bare, poor = count_poor(grid, weight, factor).tolist()
     kind = choose(options, smoothness, pixels, total, bare, poor / (images * pixels))
-    arguments = factor, kind, bare > 0, options.max_iterations
+    arguments = factor, kind, bare > 0, options.solve.max_iterations
     problem = Problem(where, weight, *arguments)
     fine = problem.preconditioner
     if weight.dtype != torch.float64 and isinstance(fine, Multigrid) and bool(fine.faint):

@@ -1,0 +1,167 @@
+"""Solve systems on one grid by preconditioned conjugate gradients (PCG)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral.backends import cpu
+from bilateral.grid import BilateralGrid, core_of
+from bilateral.info import ConvergenceWarning
+from bilateral.numerics import policy
+from bilateral.numerics.options import SolveOptions
+from bilateral.numerics.system import System
+
+Array = NDArray[Any]
+Callback = Callable[[int, float], Any]
+Outcome = cpu.Outcome
+
+
+def choose_preconditioner(grid: BilateralGrid, system: System, options: SolveOptions) -> str:
+    """Choose the preconditioner of a system; call it once per solve."""
+    pixels = math.prod(grid.shape)
+    weight = system.weight
+
+    def faint_fraction() -> float:
+        mass = core_of(grid).mass()
+        # float64 holds any of these numbers.
+        enough = np.float64(system.smoothness / policy.EASY_SMOOTHNESS) * mass
+        return float(mass[weight < enough].sum(dtype=np.float64)) / pixels
+
+    return policy.choose_preconditioner(
+        options.preconditioner,
+        smoothness=system.smoothness,
+        pixels=pixels,
+        confidence=float(weight.sum(dtype=np.float64)),
+        every_vertex_has_data=bool(weight.min() > 0),
+        faint_fraction=faint_fraction,
+    )
+
+
+def start(grid: BilateralGrid, system: System, options: SolveOptions, preconditioner: str) -> Array:
+    """Compute the start of PCG without an earlier solution."""
+    initial = options.initial or policy.default_initial(preconditioner)
+    return cpu.start(core_of(grid), system.weight, system.weighted, initial, system.smoothness)
+
+
+class SystemSolver:
+    """Solves systems on one grid, one after another, in memory that they share."""
+
+    def __init__(self, grid: BilateralGrid, options: SolveOptions) -> None:
+        self._grid = grid
+        self._options = options
+        self._solvers: dict[tuple[np.dtype[Any], str], cpu.Solver] = {}
+
+    def solve(
+        self,
+        system: System,
+        x: Array,
+        preconditioner: str,
+        callback: Callback | None = None,
+        *,
+        warm: bool = False,
+        fill: bool = True,
+        tolerance: float | None = None,
+    ) -> Outcome:
+        """Improve the start `x` in place until it solves the system.
+
+        Parameters
+        ----------
+        system : System
+        x : (n_vertices, K) array
+        preconditioner : str
+            As `choose_preconditioner` returns it.
+        callback : function of (step, residual), optional
+        warm : bool
+            `x` is an earlier solution, so that one step of multigrid may be enough.
+        fill : bool
+            Give parts of the grid without data the pyramid start; else they keep `x`.
+        tolerance : float, optional
+            Replaces the tolerance of the options.
+        """
+        min_steps = 1 if warm and preconditioner == "multigrid" else 2
+        return self._run(
+            preconditioner,
+            system,
+            x,
+            callback,
+            fill=fill,
+            min_steps=min_steps,
+            movement_fraction=0.0,
+            tolerance=tolerance,
+        )
+
+    def follow(self, system: System, x: Array, movement_fraction: float) -> Outcome:
+        """Improve the solution `x` of a similar system in place.
+
+        Stop at the tolerance, or when the error falls below `movement_fraction` of the distance
+        moved. The preconditioner is the requested one.
+        """
+        return self._run(
+            self._options.preconditioner,
+            system,
+            x,
+            None,
+            fill=False,
+            min_steps=1,
+            movement_fraction=movement_fraction,
+        )
+
+    def vertices_with_data(self) -> NDArray[np.bool_]:
+        """Return whether each vertex was connected to data in the last system."""
+        (solver,) = self._solvers.values()
+        return cpu.was_with_data(solver, self._grid.n_vertices)
+
+    def _run(
+        self,
+        preconditioner: str,
+        system: System,
+        x: Array,
+        callback: Callback | None,
+        *,
+        fill: bool,
+        min_steps: int,
+        movement_fraction: float,
+        tolerance: float | None = None,
+    ) -> Outcome:
+        options, key = self._options, (x.dtype, preconditioner)
+        if key not in self._solvers:
+            self._solvers = {key: cpu.solver(core_of(self._grid), x.dtype, preconditioner)}
+        return cpu.pcg(
+            self._solvers[key],
+            system.weight,
+            system.weighted,
+            x,
+            system.scale,
+            fill=fill,
+            smoothness=system.smoothness,
+            least_steps=min_steps,
+            most_steps=min(options.max_iterations, np.iinfo(np.int32).max),
+            tolerance=options.stop_tolerance if tolerance is None else tolerance,
+            of_movement=movement_fraction,
+            callback=callback,
+        )
+
+
+def warn_if_not_converged(
+    outcome: Outcome, options: SolveOptions, smoothness: float, stacklevel: int
+) -> None:
+    """Warn if a solve used up `max_iterations` before it reached its tolerance."""
+    steps = len(outcome.residuals)
+    if outcome.converged or options.fixed_steps or options.tolerance == 0 or steps == 0:
+        return
+    if steps < options.max_iterations:  # a callback ended the solve
+        return
+    warnings.warn(
+        f"the solve stopped after max_iterations={options.max_iterations} steps with an estimated "
+        f"error of {outcome.residuals[-1]:.2g} of the target's range, above "
+        f"tolerance={options.tolerance:g}. Raise max_iterations or tolerance; more known pixels or "
+        f"a smaller smoothness (now {smoothness:g}) make the problem easier.",
+        ConvergenceWarning,
+        stacklevel,
+    )

@@ -1,0 +1,167 @@
+"""Solve a target on a grid, from the caller's arrays to pixels: plainly or robustly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from bilateral import losses, validation
+from bilateral.filters.domain_transform import domain_transform
+from bilateral.grid import BilateralGrid, reference_of
+from bilateral.info import SolveInfo
+from bilateral.numerics import lowrank, pcg, robust, system
+from bilateral.numerics.options import SolveOptions
+from bilateral.numerics.problem import check_inputs, set_up, start
+from bilateral.numerics.warm_start import WarmStart, to_start, vertex_means
+
+Array = NDArray[Any]
+
+WEIGHTS = ("joint", "channel")
+
+
+class Solution(NamedTuple):
+    """The result of a solve."""
+
+    x: Array
+    """Pixels, in the target's shape and dtype."""
+    info: SolveInfo
+    warm_start: WarmStart
+    """The same solution for the next solve."""
+
+
+class Solve(NamedTuple):
+    """One solve: the grid, the options, and the arguments common to all methods."""
+
+    grid: BilateralGrid
+    smoothness: float
+    options: SolveOptions
+    target: ArrayLike
+    confidence: ArrayLike | None
+    smooth: tuple[float, float] | None
+    warm_start: ArrayLike | None
+    last: WarmStart | None
+    """The solution that ``warm_start="last"`` means."""
+    callback: pcg.Callback | None
+    dtype: DTypeLike | None
+
+    def plain(self, rank_tolerance: float | None, stacklevel: int) -> Solution:
+        """Solve once. A warning points `stacklevel` frames up, where 1 is the caller of this."""
+        began, grid, options = time.perf_counter(), self.grid, self.options
+        checked, weights = check_inputs(grid, self.target, self.confidence, options, self.dtype)
+        sigmas = validation.smooth(self.smooth, reference_of(grid))
+        if rank_tolerance is not None:
+            validation.fraction("rank_tolerance", rank_tolerance)
+        earlier = self._earlier(checked)
+        validation.callback(self.callback)
+        problem = set_up(grid, checked.values, weights, self.smoothness, options)
+        full, reduced = problem.system, None
+        y = None if earlier is None else to_start(full, earlier)
+        if rank_tolerance is not None:
+            reduced = lowrank.reduce(full, rank_tolerance)
+        if reduced is not None:
+            problem = problem._replace(system=reduced.system)
+            y = None if y is None else reduced.project(y)
+        y = start(grid, problem, options, y)
+        outcome = pcg.SystemSolver(grid, options).solve(
+            problem.system,
+            y,
+            problem.preconditioner,
+            self.callback,
+            warm=earlier is not None,
+        )
+        pcg.warn_if_not_converged(outcome, options, self.smoothness, stacklevel + 2)
+        residuals, converged = outcome.residuals, outcome.converged
+        if options.fixed_steps or options.max_iterations == 0:
+            converged = bool(residuals) and residuals[-1] <= options.tolerance
+        vertices = system.values(full, y) if reduced is None else reduced.expand(y)
+        x = _to_pixels(grid, vertices, checked, sigmas)
+        info = _info(grid, residuals, converged, began, rank=y.shape[1])
+        return Solution(x, info, WarmStart(grid, vertices))
+
+    def robust(
+        self,
+        loss: losses.Loss,
+        max_rounds: int,
+        weights: str,
+        min_change: float,
+        stacklevel: int,
+    ) -> Solution:
+        """Solve by reweighted rounds. A warning points `stacklevel` frames up, as for `plain`."""
+        began, grid, options = time.perf_counter(), self.grid, self.options
+        checked, confidence = check_inputs(grid, self.target, self.confidence, options, self.dtype)
+        sigmas = validation.smooth(self.smooth, reference_of(grid))
+        earlier = self._earlier(checked)
+        validation.loss(loss)
+        validation.count("iterations", max_rounds, 1)
+        validation.choice("weights", weights, WEIGHTS)
+        validation.not_negative("min_change", min_change)
+        validation.callback(self.callback)
+        channels = checked.values.shape[-1]
+        parts = [slice(None)] if weights == "joint" else [slice(k, k + 1) for k in range(channels)]
+        solutions, movements = [], np.zeros(0)
+        for part in parts:
+            values = np.ascontiguousarray(checked.values[..., part])
+            problem = set_up(grid, values, confidence, self.smoothness, options)
+            y = None if earlier is None else to_start(problem.system, earlier[:, part])
+            rounds = robust.solve(
+                grid,
+                values,
+                problem,
+                start(grid, problem, options, y),
+                loss,
+                max_rounds,
+                min_change,
+                self.smoothness,
+                options,
+                self.callback,
+            )
+            pcg.warn_if_not_converged(rounds.outcome, options, self.smoothness, stacklevel + 2)
+            solutions.append(system.values(rounds.system, rounds.y))
+            movements = _elementwise_max(movements, np.array(rounds.movements))
+        vertices = solutions[0] if len(solutions) == 1 else np.concatenate(solutions, axis=1)
+        x = _to_pixels(grid, vertices, checked, sigmas)
+        converged = bool(movements[-1] <= options.tolerance)
+        info = _info(grid, movements.tolist(), converged, began, channels)
+        return Solution(x, info, WarmStart(grid, vertices))
+
+    def _earlier(self, checked: validation.Target) -> Array | None:
+        """Return an earlier solution at the vertices, in the target's own unit."""
+        if self.warm_start is None:
+            return None
+        if not isinstance(self.warm_start, str) or self.warm_start != "last":
+            return vertex_means(self.grid, validation.warm_start(self.warm_start, checked))
+        last = self.last
+        validation.last_solution(None if last is None else last.shape, checked)
+        return None if last is None else last.on(self.grid).y
+
+
+def _to_pixels(
+    grid: BilateralGrid, y: Array, checked: validation.Target, sigmas: tuple[float, float] | None
+) -> Array:
+    """Slice a solution, smooth it by the domain transform, and give it the target's form."""
+    pixels = system.slice_vertices(grid, y)
+    reference = reference_of(grid)
+    if sigmas is not None and reference is not None:
+        frames = pixels[np.newaxis] if pixels.ndim == 3 else pixels
+        guides = reference.pixels.reshape(*frames.shape[:3], -1)
+        for i, guide in enumerate(guides):
+            frames[i] = domain_transform(frames[i], guide, *sigmas, reference_max=reference.highest)
+    return validation.as_dtype(pixels.reshape(checked.shape), checked.dtype)
+
+
+def _info(
+    grid: BilateralGrid, residuals: Sequence[float], converged: bool, began: float, rank: int
+) -> SolveInfo:
+    steps, seconds = tuple(residuals), time.perf_counter() - began
+    return SolveInfo(len(steps), converged, steps, grid.n_vertices, seconds, rank)
+
+
+def _elementwise_max(a: Array, b: Array) -> Array:
+    """Take the larger of each two entries; the shorter array is padded with zeros."""
+    size = max(a.size, b.size)
+    larger: Array = np.maximum(np.pad(a, (0, size - a.size)), np.pad(b, (0, size - b.size)))
+    return larger

@@ -1,0 +1,149 @@
+"""Derive a solve by hand: the formulas of gradients and tangents, in terms of linear maps.
+
+Let A = lambda L + diag(S c) (Eq. 6), M = S^T A^-1 S, and y = M g with g = c t. S is a partition of
+the pixels, so A' = lambda' L + S diag(c') S^T, and lambda L x = S (g - c y) for y = S^T x. From
+A x' + A' x = S g' follows
+
+    y' = M (g' - c' y - lambda' / lambda (g - c y)),        g' = c' t + c t'.
+
+M is symmetric. So for a loss with the gradient h in y, and with z = M h, the one solve of the
+paper's section 3,
+
+    dg = z,    dc = -z y,    dlambda = -<z, g - c y> / lambda,
+    and through g:    dt = c z,    dc += t z;
+
+channels share c and lambda, and their parts are summed. Every term is M and products of pixels
+again, so that further derivatives need no formulas of their own. What is kept are inputs and
+outputs.
+
+A part of the grid without data has y = P (c t) / q with q = P c instead. P = E U (1 - E) takes from
+all other parts, E being the projection on these ones and U = S^T H S symmetric and constant:
+
+    y' = (P (c' t + c t') - y P c') / q,
+    with a = E h / q:    dt = c P^T a,    dc = t P^T a - P^T (a y).
+
+Both are 0 inside these parts: no confidence is there, and the first one to come would make the
+solution jump.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+Grads = tuple[Tensor | None, ...]
+
+
+class Maps(Protocol):
+    """The matrix of one solve as differentiable maps of pixels."""
+
+    smoothness: Tensor
+
+    @property
+    def may_have_gaps(self) -> bool:
+        """Whether parts of the grid may have no data."""
+
+    def apply(self, g: Tensor) -> Tensor:
+        """Compute M g."""
+
+    def surroundings(self, g: Tensor, *, transposed: bool = False) -> Tensor:
+        """Compute P g or P^T g."""
+
+    def weigh(self, values: Tensor) -> Tensor:
+        """Compute c v."""
+
+    def without_data(self, h: Tensor) -> Tensor:
+        """Compute E h / q."""
+
+    def over_pixels(self, values: Tensor) -> Tensor:
+        """Sum (B, K, H, W) over all channels that share a confidence."""
+
+
+def solve_backward(
+    matrix: Maps, target: Tensor, y: Tensor, needs: tuple[bool, bool, bool], h: Tensor
+) -> Grads:
+    """Compute the gradients of target, confidence and smoothness from the gradient h of y."""
+    wants_target, wants_confidence, wants_smoothness = needs
+    z = matrix.apply(h)
+    pull, more = z, None
+    if (wants_target or wants_confidence) and matrix.may_have_gaps:
+        a = matrix.without_data(h)
+        pull = z + matrix.surroundings(a, transposed=True)
+        if wants_confidence:
+            more = matrix.surroundings(matrix.over_pixels(a * y), transposed=True)
+    of_target = matrix.weigh(pull) if wants_target else None
+    of_confidence = of_smoothness = None
+    if wants_confidence and more is None:
+        of_confidence = matrix.over_pixels(z * (target - y))
+    elif wants_confidence and more is not None:
+        of_confidence = matrix.over_pixels(pull * target - z * y) - more
+    if wants_smoothness:
+        rest = matrix.weigh(target - y)
+        of_smoothness = -_as(matrix.smoothness, (z * rest).sum()) / matrix.smoothness
+    return of_target, of_confidence, of_smoothness
+
+
+def solve_jvp(
+    matrix: Maps,
+    target: Tensor,
+    y: Tensor,
+    target_: Tensor | None,
+    confidence_: Tensor | None,
+    smoothness_: Tensor | None,
+) -> Tensor:
+    """Compute the tangent of y from those of target, confidence and smoothness."""
+    g_ = torch.zeros_like(y) if target_ is None else matrix.weigh(target_)
+    rest = target - y
+    b = g_
+    if confidence_ is not None:
+        b = b + confidence_ * rest
+    if smoothness_ is not None:
+        ratio = _as(y, smoothness_ / matrix.smoothness)
+        b = b - ratio * matrix.weigh(rest)
+    y_ = matrix.apply(b)
+    if matrix.may_have_gaps and (target_ is not None or confidence_ is not None):
+        if confidence_ is None:
+            inside = matrix.surroundings(g_)
+        else:
+            inside = matrix.surroundings(g_ + confidence_ * target)
+            inside = inside - y * matrix.surroundings(confidence_)
+        y_ = y_ + matrix.without_data(inside)
+    return y_
+
+
+def adjoint_backward(
+    matrix: Maps, g: Tensor, y: Tensor, needs: tuple[bool, bool, bool], h: Tensor
+) -> Grads:
+    """Compute the gradients of g, confidence and smoothness from the gradient h of y = M g."""
+    wants_g, wants_confidence, wants_smoothness = needs
+    z = matrix.apply(h)
+    of_confidence = of_smoothness = None
+    if wants_confidence:
+        of_confidence = -matrix.over_pixels(z * y)
+    if wants_smoothness:
+        rest = g - matrix.weigh(y)
+        of_smoothness = -_as(matrix.smoothness, (z * rest).sum()) / matrix.smoothness
+    return z if wants_g else None, of_confidence, of_smoothness
+
+
+def adjoint_jvp(
+    matrix: Maps,
+    g: Tensor,
+    y: Tensor,
+    g_: Tensor | None,
+    confidence_: Tensor | None,
+    smoothness_: Tensor | None,
+) -> Tensor:
+    """Compute the tangent of y = M g from those of g, confidence and smoothness."""
+    b = torch.zeros_like(g) if g_ is None else g_
+    if confidence_ is not None:
+        b = b - confidence_ * y
+    if smoothness_ is not None:
+        b = b - _as(y, smoothness_ / matrix.smoothness) * (g - matrix.weigh(y))
+    return matrix.apply(b)
+
+
+def _as(like: Tensor, value: Tensor) -> Tensor:
+    return value.to(like.dtype)
