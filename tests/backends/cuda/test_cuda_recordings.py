@@ -77,7 +77,7 @@ def test_a_recording_is_the_same_solve(monkeypatch, sparse):
     assert_array_equal(x, expected)
     h = torch.from_numpy(rng.normal(size=(54, 1)))
     wanted = True, True, True
-    z, outcome = problem.inverse(h, options.tolerance)
+    z, outcome = problem.inverse(h, options.solve.tolerance)
     assert outcome.converged
     expected = device.gradients(problem, z, values, weights, wanted)
     with ticket.recording(inputs) as made:
