@@ -26,12 +26,12 @@ def solve(
     like: Tensor | None,
     options: LayerOptions,
 ) -> tuple[Tensor, Tensor]:
-    """`operators.solve` with all derivatives."""
+    """Call `operators.solve` with all derivatives."""
     tensors = reference, target, confidence, smoothness, like
     forward_mode = in_forward_mode()
     if confidence is not None and confidence.requires_grad and torch.is_grad_enabled():
         options = replace(options, solve=replace(options.solve, exact=True))
-    # Compilers know the operators with their backward, but would drop tangents without a word.
+    # torch.compile knows the backward of an operator, but would silently drop tangents.
     if torch.compiler.is_compiling():
         if forward_mode:
             raise NotImplementedError(
@@ -54,7 +54,7 @@ def infer(
     smoothness: Tensor,
     options: LayerOptions,
 ) -> Tensor | None:
-    """The solution alone, for tensors nobody has looked at; None if it must be had otherwise."""
+    """Solve CUDA tensors without derivatives by a recording; None if there is none."""
     tensors = reference, target, confidence, smoothness
     if not target.is_cuda or is_watched(*tensors):
         return None
@@ -66,14 +66,14 @@ def _apply(function: Any, *args: Any) -> Any:
 
 
 def _run(name: str, operator: Any, *args: Any) -> Any:
-    """An operator, or the function behind it if nothing in between could want to know."""
+    """Call an operator, or its CPU function directly if the dispatcher has nothing to do."""
     if is_plain(args) and not any(isinstance(value, Tensor) and value.is_cuda for value in args):
         return operators.kernels[name](*args)
     return operator(*args)
 
 
 def _with_signature(function: Any) -> Any:
-    """An autograd function whose `forward` has its signature at hand: `apply` asks every time."""
+    """Cache the signature of `forward`, which `apply` would compute on every call."""
     function.forward.__signature__ = inspect.signature(function.forward)
     return function
 
@@ -95,7 +95,7 @@ class Matrix:
         self.smoothness = smoothness
 
     def apply(self, g: Tensor) -> Tensor:
-        """M g."""
+        """Compute M g."""
         handle, reference, confidence, smoothness = self._tensors
         tensors = handle, reference, g, confidence, smoothness
         if torch.compiler.is_compiling():
@@ -105,7 +105,7 @@ class Matrix:
         return result
 
     def surroundings(self, g: Tensor, *, transposed: bool = False) -> Tensor:
-        """P g or P^T g."""
+        """Compute P g or P^T g."""
         handle, reference, confidence, smoothness = self._tensors
         tensors = handle, reference, g, confidence, smoothness
         if torch.compiler.is_compiling():
@@ -119,9 +119,9 @@ class Matrix:
     def gradients(
         self, target: Tensor, y: Tensor, needs: tuple[bool, bool, bool], h: Tensor
     ) -> Grads:
-        """All gradients of a solve at once, as constants."""
+        """Compute all gradients of a solve at once, as constants."""
         handle, reference, confidence, smoothness = self._tensors
-        found = operators.gradients(
+        gradients = operators.gradients(
             handle,
             reference,
             h,
@@ -132,14 +132,14 @@ class Matrix:
             list(needs),
             *self._options.arguments,
         )
-        return tuple(grad if need else None for grad, need in zip(found, needs, strict=True))
+        return tuple(grad if need else None for grad, need in zip(gradients, needs, strict=True))
 
     def weigh(self, values: Tensor) -> Tensor:
-        """The product c v."""
+        """Compute c v."""
         return values if self.c is None else self.c * values
 
     def without_data(self, h: Tensor) -> Tensor:
-        """E h / q."""
+        """Compute E h / q."""
         assert self.c is not None
         q = self.surroundings(self.c)
         inside = q > 0
@@ -147,26 +147,26 @@ class Matrix:
 
     @property
     def may_have_gaps(self) -> bool:
-        """Whether there may be parts without data; True where one cannot know."""
+        """Whether parts of the grid may have no data; True if unknown."""
         if self.c is None:
             return False
         handle = self._tensors[0]
-        if type(handle) is not Tensor:  # a tracer's
+        if type(handle) is not Tensor:  # traced
             return True
         try:
             return bool(handle.any())
-        except RuntimeError:  # one of a vmap over references or confidences
+        except RuntimeError:  # inside vmap over references or confidences
             return True
 
     def over_pixels(self, values: Tensor) -> Tensor:
-        """What a confidence gets of (B, K, H, W): a sum over all that share it."""
+        """Sum (B, K, H, W) over all channels and images that share a confidence."""
         assert self.c is not None
         return values.sum(1 if self.c.shape[0] == values.shape[0] else (0, 1), keepdim=True)
 
 
 @_with_signature
 class _Solve(torch.autograd.Function):
-    """The solution and a handle, with both modes of derivatives."""
+    """`operators.solve` with derivatives in both modes."""
 
     @staticmethod
     def forward(*args: Any) -> Any:
@@ -223,7 +223,7 @@ def _solve_operator_backward(ctx: Any, h: Tensor | None, _: Any) -> Any:
 
 @_with_signature
 class _ApplyAdjoint(torch.autograd.Function):
-    """M g."""
+    """`operators.apply_adjoint`, M g, with derivatives in both modes."""
 
     @staticmethod
     def forward(*args: Any) -> Any:
@@ -273,7 +273,7 @@ def _adjoint_operator_backward(ctx: Any, h: Tensor) -> Any:
 
 @_with_signature
 class _Surroundings(torch.autograd.Function):
-    """P g or P^T g."""
+    """`operators.surroundings`, P g or P^T g, with derivatives in both modes."""
 
     @staticmethod
     def forward(*args: Any) -> Any:
@@ -323,7 +323,7 @@ def _surroundings_operator_backward(ctx: Any, h: Tensor) -> Any:
 
 
 def _gradients_operator_backward(*_: Any) -> Any:
-    raise RuntimeError("bilateral::gradients: its results are constants to autograd.")
+    raise RuntimeError("bilateral::gradients: its results cannot be differentiated.")
 
 
 for _name, _backward, _setup in (

@@ -1,4 +1,4 @@
-"""Derive a solve by hand: the formulas of gradients and tangents, in terms of linear maps.
+"""Derive a solve: the formulas of gradients and tangents, as linear maps of pixels.
 
 Let A = lambda L + diag(S c) (Eq. 6), M = S^T A^-1 S, and y = M g with g = c t. S is a partition of
 the pixels, so A' = lambda' L + S diag(c') S^T, and lambda L x = S (g - c y) for y = S^T x. From
@@ -6,24 +6,25 @@ A x' + A' x = S g' follows
 
     y' = M (g' - c' y - lambda' / lambda (g - c y)),        g' = c' t + c t'.
 
-M is symmetric. So for a loss with the gradient h in y, and with z = M h, the one solve of the
-paper's section 3,
+M is symmetric. A loss with the gradient h in y needs one solve, z = M h (section 3 of the paper).
+Its gradients are
 
     dg = z,    dc = -z y,    dlambda = -<z, g - c y> / lambda,
-    and through g:    dt = c z,    dc += t z;
+    and through g:    dt = c z,    dc += t z.
 
-channels share c and lambda, and their parts are summed. Every term is M and products of pixels
-again, so that further derivatives need no formulas of their own. What is kept are inputs and
-outputs.
+Channels share c and lambda, so their contributions are summed. Every term consists of M and
+products of pixels again, so higher derivatives need no formulas of their own. Only inputs and
+outputs are kept.
 
-A part of the grid without data has y = P (c t) / q with q = P c instead. P = E U (1 - E) takes from
-all other parts, E being the projection on these ones and U = S^T H S symmetric and constant:
+A part of the grid without data has y = P (c t) / q with q = P c. P = E U (1 - E) takes values from
+all other parts. E is the projection on the parts without data; U = S^T H S is symmetric and
+constant:
 
     y' = (P (c' t + c t') - y P c') / q,
     with a = E h / q:    dt = c P^T a,    dc = t P^T a - P^T (a y).
 
-Both are 0 inside these parts: no confidence is there, and the first one to come would make the
-solution jump.
+Both gradients are 0 inside these parts: they have no confidence, and the first confidence there
+would make the solution jump.
 """
 
 from __future__ import annotations
