@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 from bilateral.filters.domain_transform import domain_transform
 
 Array = NDArray[Any]
@@ -70,14 +70,16 @@ def edge_aware_variance(
     >>> bool((c[:, 3:30] > 0.9).all()), bool((c[:, 30:] < 0.2).all()), c[:, :3].max().item()
     (True, True, 0.0)
     """
-    guide = checks.reference(reference, reference_max, channels=(1, 2, 3))
+    guide = validation.reference(reference, reference_max, channels=(1, 2, 3))
     height, width, _ = guide.pixels.shape
-    given = checks.target(target, (height, width), None)
-    sigma = checks.positive("sigma", sigma)
+    given = validation.target(target, (height, width), None)
+    sigma = validation.positive("sigma", sigma)
     margins = margin if isinstance(margin, list | tuple) else (margin, 0)
-    left, right = checks.one_or_two("margin", margins, lambda name, n: checks.count(name, n, 0))
-    sigma_xy = checks.positive("sigma_xy", sigma_xy)
-    sigma_rgb = checks.positive("sigma_rgb", sigma_rgb)
+    left, right = validation.one_or_two(
+        "margin", margins, lambda name, n: validation.count(name, n, 0)
+    )
+    sigma_xy = validation.positive("sigma_xy", sigma_xy)
+    sigma_rgb = validation.positive("sigma_rgb", sigma_rgb)
     known = np.asarray(np.isfinite(given.values).all(axis=2))
     if not known.any():
         return np.zeros((height, width), given.values.dtype)
@@ -142,11 +144,11 @@ def upsampling_support(
     >>> print(upsampling_support((4, 8), 4)[1].round(2))
     [0.29 0.78 0.78 0.29 0.29 0.78 0.78 0.29]
     """
-    size = checks.size_2d("shape", shape)
-    factors = checks.one_or_two("factor", factor, checks.positive)
+    size = validation.height_and_width("shape", shape)
+    factors = validation.one_or_two("factor", factor, validation.positive)
     if sigma is not None:
-        sigma = checks.positive("sigma", sigma)
-    checks.choice("overlap", overlap, ("nearest", "sum"))
+        sigma = validation.positive("sigma", sigma)
+    validation.choice("overlap", overlap, ("nearest", "sum"))
     along_y, along_x = (
         _bumps(n, step, step / 4 if sigma is None else sigma, overlap == "sum")
         for n, step in zip(size, factors, strict=True)
@@ -194,10 +196,10 @@ def from_interval(lower: ArrayLike, upper: ArrayLike, *, scale: float = 1.0) -> 
     >>> target.tolist(), c.round(3).tolist()
     ([[3.0, 3.0]], [[1.0, 0.135]])
     """
-    low = checks.real_map("lower", lower)
-    high = checks.real_map("upper", upper, ("lower", low))
-    scale = checks.positive("scale", scale)
-    checks.ascending(low, high)
+    low = validation.map_2d("lower", lower)
+    high = validation.map_2d("upper", upper, ("lower", low))
+    scale = validation.positive("scale", scale)
+    validation.ordered_interval(low, high)
     dtype = np.result_type(low, high)
     known = np.isfinite(low) & np.isfinite(high)
     l, u = (np.where(known, end, 0).astype(np.float64) for end in (low, high))  # noqa: E741
@@ -243,10 +245,10 @@ def left_right_consistency(
     >>> left_right_consistency([[1.0, 1.0, 1.0, 3.0]], [[1.0, 1.0, 1.0, 1.0]]).tolist()
     [[0.0, 1.0, 1.0, 0.0]]
     """
-    d_left = checks.real_map("left", left)
-    d_right = checks.real_map("right", right, ("left", d_left))
-    threshold = checks.positive("threshold", threshold)
-    checks.choice("view", view, ("left", "right"))
+    d_left = validation.map_2d("left", left)
+    d_right = validation.map_2d("right", right, ("left", d_left))
+    threshold = validation.positive("threshold", threshold)
+    validation.choice("view", view, ("left", "right"))
     own, other, sign = (d_left, d_right, -1) if view == "left" else (d_right, d_left, 1)
     error = _disagreement(own.astype(np.float64), other.astype(np.float64), sign)
     with np.errstate(over="ignore"):

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 
 Array = NDArray[Any]
 
@@ -39,7 +39,7 @@ class Scaled(ABC):
     scale: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.positive("scale", self.scale))
+        object.__setattr__(self, "scale", validation.positive("scale", self.scale))
 
     def rho(self, e: ArrayLike) -> Any:
         """The loss of each error, in the dtype of `e` where that is floating point."""
@@ -58,7 +58,7 @@ class Scaled(ABC):
 
 def _scaled(f: Callable[[Array], Array], e: ArrayLike, scale: float, power: int = 0) -> Any:
     """``f(abs(e) / scale) / scale ** power`` without a warning: what overflows is its limit."""
-    errors = checks.errors("e", e)
+    errors = validation.floating_array("e", e)
     compute = np.result_type(errors.dtype, np.float32)  # float16 is too narrow for what is inside
     info = np.finfo(compute)
     s = compute.type(min(max(scale, float(info.tiny)), float(info.max)))
@@ -251,7 +251,7 @@ class Barron(Scaled):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", checks.not_nan("alpha", self.alpha))
+        object.__setattr__(self, "alpha", validation.not_nan("alpha", self.alpha))
         super().__post_init__()
 
     @property

@@ -2,7 +2,7 @@
 
 import os
 
-from bilateral import validation as checks
+from bilateral import validation
 
 _ENVIRONMENT = "BILATERAL_NUM_THREADS"
 _MOST = 1024
@@ -27,7 +27,7 @@ def set_num_threads(n: int) -> None:
     >>> bilateral.set_num_threads(before)
     """
     global _chosen
-    _chosen = min(checks.count("n", n, least=1), _MOST)
+    _chosen = min(validation.count("n", n, least=1), _MOST)
 
 
 def get_num_threads() -> int:
@@ -41,7 +41,7 @@ def get_num_threads() -> int:
         return _chosen
     value = os.environ.get(_ENVIRONMENT, "").strip()
     if value:
-        return min(checks.count_from_text(_ENVIRONMENT, value, least=1), _MOST)
+        return min(validation.count_from_text(_ENVIRONMENT, value, least=1), _MOST)
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1

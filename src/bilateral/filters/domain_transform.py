@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 from bilateral.backends import cpu
 
 Array = NDArray[Any]
@@ -72,15 +72,15 @@ def domain_transform(
     >>> bilateral.domain_transform(noisy, photo, sigma_xy=2, sigma_rgb=8)[0].round(1).tolist()
     [21.0, 20.6, 20.8, 199.0, 199.4, 199.2]
     """
-    guide = checks.reference(reference, reference_max, channels=(1, 2, 3))
+    guide = validation.reference(reference, reference_max, channels=(1, 2, 3))
     height, width, _ = guide.pixels.shape
-    wanted = checks.target(image, (height, width), dtype, name="image", native=_NATIVE)
-    sigma_xy = checks.positive("sigma_xy", sigma_xy)
-    sigma_rgb = checks.positive("sigma_rgb", sigma_rgb)
-    iterations = checks.count("iterations", iterations, 1)
+    wanted = validation.target(image, (height, width), dtype, name="image", native=_NATIVE)
+    sigma_xy = validation.positive("sigma_xy", sigma_xy)
+    sigma_rgb = validation.positive("sigma_rgb", sigma_rgb)
+    iterations = validation.count("iterations", iterations, 1)
     precise = wanted.values.dtype == np.float64
     real = np.float64 if precise else np.float32
-    mass = checks.weights(weights, (height, width), np.dtype(real))
+    mass = validation.normalized_weights(weights, (height, width), np.dtype(real))
     scale = first_scale(sigma_xy, sigma_rgb * (guide.highest / 255), iterations)
     passes = min(iterations, MOST_PASSES)
     try:
@@ -91,10 +91,10 @@ def domain_transform(
             most = float(np.finfo(real).max) / 4
             found = found._replace(pixels=np.clip(found.pixels, -most, most) * 4)
     except ValueError:
-        checks.finite_values("reference", guide.pixels)
+        validation.finite_values("reference", guide.pixels)
         raise
-    checks.known(found.known)
-    return checks.as_dtype(found.pixels.reshape(wanted.shape), wanted.dtype)
+    validation.some_weight(found.known)
+    return validation.as_dtype(found.pixels.reshape(wanted.shape), wanted.dtype)
 
 
 def first_scale(sigma_xy: float, sigma_levels: float, iterations: int) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 from bilateral.backends import cpu
 
 Array = NDArray[Any]
@@ -42,8 +42,8 @@ def median(image: ArrayLike, size: int = 5) -> Array:
     >>> bool((bilateral.median(image, size=3) == 1).all())
     True
     """
-    values = checks.image("image", image)
-    size = checks.one_of("size", size, (3, 5))
+    values = validation.image("image", image)
+    size = validation.one_of("size", size, (3, 5))
     pixels = np.ascontiguousarray(_comparable(values)).reshape(*values.shape[:2], -1)
     return _as_before(cpu.median(pixels, size), values.dtype).reshape(values.shape)
 
@@ -61,7 +61,7 @@ def _comparable(values: Array) -> Array:
         return values.view(np.uint8)
     if size > 2:
         if size == 8:
-            checks.exact_in_float64("image", values)
+            validation.exact_in_float64("image", values)
         return values.astype(np.float64)
     return values if kind == "u" else values.view(f"u{size}") ^ _SIGN[size]
 

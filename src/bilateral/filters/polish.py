@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 from bilateral.backends import cpu
 from bilateral.numerics.observation import BlockMeans
 
@@ -81,19 +81,19 @@ def polish(
     >>> bilateral.polish(noisy, photo, scale=1)[0].round(1).tolist()
     [2.0, 2.0, 2.0, 20.0, 20.0, 20.0]
     """
-    guide = checks.reference(reference, reference_max, channels=range(1, 9))
+    guide = validation.reference(reference, reference_max, channels=range(1, 9))
     shape = guide.pixels.shape[:2]
-    wanted = checks.target(image, shape, dtype, name="image")
-    checks.finite_values("image", wanted.values)
+    wanted = validation.target(image, shape, dtype, name="image")
+    validation.finite_values("image", wanted.values)
     known, mass = _data(target, weights, wanted, shape)
-    scale, anchor = checks.positive("scale", scale), checks.not_negative("anchor", anchor)
-    sigma = checks.positive("sigma_rgb", sigma_rgb) * (guide.highest / 255)
-    smoothness = checks.not_negative("smoothness", smoothness)
-    checks.count("rounds", rounds, 0)
-    checks.count("steps", steps, 0)
+    scale, anchor = validation.positive("scale", scale), validation.not_negative("anchor", anchor)
+    sigma = validation.positive("sigma_rgb", sigma_rgb) * (guide.highest / 255)
+    smoothness = validation.not_negative("smoothness", smoothness)
+    validation.count("rounds", rounds, 0)
+    validation.count("steps", steps, 0)
     if observation is not None:
-        checks.same_shape("observation", observation.shape, "reference", shape)
-    checks.finite_values("reference", guide.pixels)
+        validation.same_shape("observation", observation.shape, "reference", shape)
+    validation.finite_values("reference", guide.pixels)
     graph = cpu.pixel_graph(guide.pixels, wanted.values.dtype, smoothness, sigma)
     out = np.empty_like(wanted.values)
     for k in range(out.shape[2]):
@@ -109,21 +109,21 @@ def polish(
             rounds=rounds,
             steps=steps,
         )
-    return checks.as_dtype(out.reshape(wanted.shape), wanted.dtype)
+    return validation.as_dtype(out.reshape(wanted.shape), wanted.dtype)
 
 
 def _data(
     target: ArrayLike | None,
     weights: ArrayLike | None,
-    wanted: checks.Target,
+    wanted: validation.Target,
     shape: tuple[int, ...],
 ) -> tuple[Array | None, Array | None]:
     """The target in the image's dtype, and its weights: 0 where it is unknown."""
     if target is None:
-        checks.only_with("weights", weights, "target")
+        validation.none_without("weights", weights, "target")
         return None, None
-    values = checks.target(target, shape, None).values.astype(wanted.values.dtype, copy=False)
-    checks.same_shape("target", values.shape, "image", wanted.values.shape)
+    values = validation.target(target, shape, None).values.astype(wanted.values.dtype, copy=False)
+    validation.same_shape("target", values.shape, "image", wanted.values.shape)
     known = np.asarray(np.isfinite(values).all(axis=2))
-    given = checks.plain_weights("weights", weights, shape, values.dtype)
+    given = validation.pixel_weights("weights", weights, shape, values.dtype)
     return np.where(known[:, :, np.newaxis], values, 0), np.where(known, given, 0)

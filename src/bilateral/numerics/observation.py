@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 from bilateral.backends import cpu
 
 Array = NDArray[Any]
@@ -46,10 +46,10 @@ class BlockMeans:
     def __init__(
         self, low: ArrayLike, shape: tuple[int, int], weights: ArrayLike | None = None
     ) -> None:
-        values = checks.real_map("low", low)
-        self.shape = checks.size_2d("shape", shape)
-        checks.no_smaller("shape", self.shape, "low", values.shape)
-        given = checks.plain_weights("weights", weights, values.shape, values.dtype)
+        values = validation.map_2d("low", low)
+        self.shape = validation.height_and_width("shape", shape)
+        validation.shape_at_least("shape", self.shape, "low", values.shape)
+        given = validation.pixel_weights("weights", weights, values.shape, values.dtype)
         known = np.isfinite(values)
         self.weights: Array = np.where(known, given, 0)
         self.low: Array = np.where(known, values, 0)
@@ -65,7 +65,7 @@ class BlockMeans:
         -------
         (h, w) array
         """
-        values = checks.one_per_pixel("pixels", pixels, self.shape)
+        values = validation.one_per_pixel("pixels", pixels, self.shape)
         return cpu.block_means(values.astype(self.low.dtype, copy=False), self.low.shape)
 
     def spread(self, values: ArrayLike) -> Array:
@@ -79,7 +79,7 @@ class BlockMeans:
         -------
         (H, W) array
         """
-        given = checks.one_per_pixel("values", values, self.low.shape)
+        given = validation.one_per_pixel("values", values, self.low.shape)
         return cpu.spread_blocks(given.astype(self.low.dtype, copy=False), self.shape)
 
     def back_project(self, pixels: ArrayLike) -> tuple[Array, Array]:
@@ -95,7 +95,9 @@ class BlockMeans:
         target, confidence : (H, W) array
             The target is the map where no block is known.
         """
-        x = checks.one_per_pixel("pixels", pixels, self.shape).astype(self.low.dtype, copy=False)
+        x = validation.one_per_pixel("pixels", pixels, self.shape).astype(
+            self.low.dtype, copy=False
+        )
         confidence = self.spread(self.weights)
         lacking = self.spread(self.weights * (self.low - self.means(x)))
         known = confidence > 0

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import color
-from bilateral import validation as checks
+from bilateral import color, validation
 from bilateral.backends import cpu
 
 Array = NDArray[Any]
@@ -78,16 +77,20 @@ def defocus(
     >>> defocus(image, depth, focus=8, aperture=10)[8, 13:19].tolist()
     [84, 134, 169, 203, 225, 243]
     """
-    given = checks.reference(image, None, name="image")
-    checks.choice("kind", kind, KINDS)
+    given = validation.reference(image, None, name="image")
+    validation.choice("kind", kind, KINDS)
     shape = (given.pixels.shape[0], given.pixels.shape[1])
-    z = checks.scene_depth(depth, shape, kind)
-    focus = checks.positive("focus", focus) if kind == "depth" else checks.finite("focus", focus)
-    aperture = checks.not_negative("aperture", aperture)
-    corners = 0 if blades is None else checks.count("blades", blades, 3)
-    turn = math.radians(checks.finite("rotation", rotation))
-    most = max(shape) / 8 if max_radius is None else checks.positive("max_radius", max_radius)
-    checks.finite_values("image", given.pixels)
+    z = validation.scene_depth(depth, shape, kind)
+    focus = (
+        validation.positive("focus", focus)
+        if kind == "depth"
+        else validation.finite("focus", focus)
+    )
+    aperture = validation.not_negative("aperture", aperture)
+    corners = 0 if blades is None else validation.count("blades", blades, 3)
+    turn = math.radians(validation.finite("rotation", rotation))
+    most = max(shape) / 8 if max_radius is None else validation.positive("max_radius", max_radius)
+    validation.finite_values("image", given.pixels)
     if aperture == 0:
         return np.array(image)
     most = min(most, cpu.LARGEST_BLUR)
@@ -103,8 +106,8 @@ def defocus(
     coded = dtype.kind == "u" if linear is None else not linear
     light = color.srgb_to_linear(given.pixels) if coded else given.pixels.astype(np.float32)
     out = cpu.defocus(light, layers.astype(np.float32), radii, corners, turn)
-    out = color.linear_to_srgb(out, dtype) if coded else checks.as_dtype(out, dtype)
-    return checks.as_dtype(out.reshape(np.shape(image)), np.asarray(image).dtype)
+    out = color.linear_to_srgb(out, dtype) if coded else validation.as_dtype(out, dtype)
+    return validation.as_dtype(out.reshape(np.shape(image)), np.asarray(image).dtype)
 
 
 def _radii(most: float) -> list[float]:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import color
-from bilateral import validation as checks
+from bilateral import color, validation
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
@@ -148,11 +147,11 @@ class Colorizer:
         smoothness: float | None = None,
         reference_max: float | None = None,
     ) -> None:
-        self._gray = checks.reference(gray, reference_max, name="gray")
-        checks.finite_values("gray", self._gray.pixels)
+        self._gray = validation.reference(gray, reference_max, name="gray")
+        validation.finite_values("gray", self._gray.pixels)
         self._dtype = np.asarray(gray).dtype.newbyteorder("=")
         self._luma = color.luma(self._gray.pixels)
-        kind = PRESETS[checks.choice("preset", preset, PRESETS)]
+        kind = PRESETS[validation.choice("preset", preset, PRESETS)]
         grid, cell = self._grid(kind, sigma_xy, sigma_luma)
         self._solver = BilateralSolver(
             grid,
@@ -168,8 +167,10 @@ class Colorizer:
         """A grid over the luma, and the texture if the preset wants it, and its cells' size."""
         shape = self._luma.shape
         usual = _LEAST_CELL if kind.cell is None else cell_size(shape, kind.cell, _LEAST_CELL)
-        cell = usual if sigma_xy is None else checks.positive("sigma_xy", sigma_xy)
-        luma = kind.sigma_luma if sigma_luma is None else checks.positive("sigma_luma", sigma_luma)
+        cell = usual if sigma_xy is None else validation.positive("sigma_xy", sigma_xy)
+        luma = (
+            kind.sigma_luma if sigma_luma is None else validation.positive("sigma_luma", sigma_luma)
+        )
         levels = self._luma * self._luma.dtype.type(255 / self._gray.highest)
         features, sigmas = [levels], [luma]
         if kind.texture is not None:

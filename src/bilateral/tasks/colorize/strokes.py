@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import color
-from bilateral import validation as checks
+from bilateral import color, validation
 
 Array = NDArray[Any]
 
@@ -28,13 +27,13 @@ class Strokes(NamedTuple):
 
 
 def find(
-    gray: checks.Reference, scribbles: ArrayLike, mask: ArrayLike | None, stacklevel: int
+    gray: validation.Reference, scribbles: ArrayLike, mask: ArrayLike | None, stacklevel: int
 ) -> Strokes:
     """Strokes by a mask, by the alpha of a layer, or by what differs from the gray picture."""
-    picture = checks.scribbles(scribbles, gray)
+    picture = validation.scribbles(scribbles, gray)
     rgb, alpha = picture.pixels[..., :3], _alpha(picture)
     if mask is not None:
-        weights = checks.mask("mask", mask, rgb.shape[:2]).astype(np.float32)
+        weights = validation.mask("mask", mask, rgb.shape[:2]).astype(np.float32)
         how = "mask is 0 everywhere"
     elif alpha is not None:
         weights = alpha
@@ -47,13 +46,15 @@ def find(
         finite = np.asarray(np.isfinite(rgb).all(axis=2))
         weights = np.where(finite, weights, np.float32(0))
         rgb = np.where(finite[..., np.newaxis], rgb, rgb.dtype.type(0))
-    checks.some_strokes(bool(weights.any()), how)
+    validation.some_strokes(bool(weights.any()), how)
     chroma = color.chroma(rgb, picture.highest)
-    checks.not_swapped(_is_gray(chroma[weights > 0]) and not _is_gray(_own_chroma(gray)))
+    validation.strokes_not_swapped(
+        _is_gray(chroma[weights > 0]) and not _is_gray(_own_chroma(gray))
+    )
     return Strokes(chroma, weights)
 
 
-def _alpha(picture: checks.Reference) -> Array | None:
+def _alpha(picture: validation.Reference) -> Array | None:
     """The opacity of a layer; None if it has none, or the same everywhere, which tells nothing."""
     if picture.pixels.shape[2] < 4:
         return None
@@ -64,7 +65,7 @@ def _alpha(picture: checks.Reference) -> Array | None:
     return np.asarray(np.clip(opacity, 0, 1))
 
 
-def _differences(gray: checks.Reference, rgb: Array, highest: float) -> Array:
+def _differences(gray: validation.Reference, rgb: Array, highest: float) -> Array:
     """1 where a marked picture differs from the gray one, else 0."""
     total = np.zeros(rgb.shape[:2], np.float32)
     scale, own = np.float32(1 / highest), np.float32(1 / gray.highest)
@@ -85,7 +86,7 @@ def _warn_of_noise(part: float, stacklevel: int) -> None:
         )
 
 
-def _own_chroma(gray: checks.Reference) -> Array:
+def _own_chroma(gray: validation.Reference) -> Array:
     if gray.pixels.shape[2] == 1:
         return np.zeros(1, np.float32)
     return color.chroma(gray.pixels, gray.highest)

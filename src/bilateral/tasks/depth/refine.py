@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 from bilateral.confidence import edge_aware_variance
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.filters.median import median
@@ -120,19 +120,19 @@ def refine_depth(
     >>> refined.dtype, np.unique(refined).tolist()
     (dtype('uint16'), [1500, 3000])
     """
-    guide = checks.reference(reference, reference_max)
+    guide = validation.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]
-    wanted = checks.depth(depth, shape, dtype)
-    kind = PRESETS[checks.choice("preset", preset, PRESETS)]
-    unknown = checks.numbers("invalid", invalid)
+    wanted = validation.depth_target(depth, shape, dtype)
+    kind = PRESETS[validation.choice("preset", preset, PRESETS)]
+    unknown = validation.number_list("invalid", invalid)
     if kind.zero_is_unknown:
         unknown = (*unknown, 0.0)
     values = wanted.values[..., 0].astype(np.float64)
     trust = _trust(values, confidence, mask, unknown)
     known = trust > 0
-    checks.some_known("depth", known)
+    validation.some_known("depth", known)
     middle = float(np.median(values[known]))
-    unit = _unit(values, known, kind) if scale is None else checks.positive("scale", scale)
+    unit = _unit(values, known, kind) if scale is None else validation.positive("scale", scale)
     grid = BilateralGrid(
         guide.pixels,
         cell_size(shape, kind.cell, least=4) if sigma_xy is None else sigma_xy,
@@ -141,17 +141,17 @@ def refine_depth(
         reference_max=guide.highest,
     )
     if unit == 0:  # all values are the same
-        return checks.as_dtype(np.full(wanted.shape, middle), wanted.dtype)
+        return validation.as_dtype(np.full(wanted.shape, middle), wanted.dtype)
     z = np.where(known, _units(values, middle, unit), 0).astype(np.float32)
     view = LeftView(middle, unit) if kind.stereo else None
     x = _refine(grid, guide, z, trust, view)
-    return checks.as_dtype(
+    return validation.as_dtype(
         (middle + unit * x.astype(np.float64)).reshape(wanted.shape), wanted.dtype
     )
 
 
 def _refine(
-    grid: BilateralGrid, guide: checks.Reference, z: Array, trust: Array, view: LeftView | None
+    grid: BilateralGrid, guide: validation.Reference, z: Array, trust: Array, view: LeftView | None
 ) -> Array:
     """The recipe, in a unit in which 1 is the size of an edge."""
     bold = anneal(grid, z, trust, _first(guide, z, trust, view), _BOLD, view)
@@ -171,7 +171,7 @@ def _refine(
 
 
 def _join(
-    guide: checks.Reference,
+    guide: validation.Reference,
     bold: Solution,
     cautious: Solution,
     z: Array,
@@ -189,13 +189,13 @@ def _join(
     return choose(Solution(x, bold.weights), lines, z, known, view)
 
 
-def _brightness(guide: checks.Reference) -> float:
+def _brightness(guide: validation.Reference) -> float:
     """Differences are summed over the channels: those of a gray reference are a third of RGB's."""
     channels: int = guide.pixels.shape[2]
     return channels / 3
 
 
-def _first(guide: checks.Reference, z: Array, trust: Array, view: LeftView | None) -> Array:
+def _first(guide: validation.Reference, z: Array, trust: Array, view: LeftView | None) -> Array:
     """The weights of the first round: where the map varies little, and away from the margin."""
     known = trust > 0
     sigma_rgb = 64 * _brightness(guide)
@@ -211,11 +211,11 @@ def _trust(
     values: Array, confidence: ArrayLike | None, mask: ArrayLike | None, unknown: tuple[float, ...]
 ) -> Array:
     """A weight per pixel, at most 1, and 0 where the value is unknown."""
-    trust = checks.plain_weights("confidence", confidence, values.shape, np.dtype(np.float64))
+    trust = validation.pixel_weights("confidence", confidence, values.shape, np.dtype(np.float64))
     largest = float(trust.max())
     known = np.isfinite(values) & ~np.isin(values, unknown)
     if mask is not None:
-        known &= checks.mask("mask", mask, values.shape)
+        known &= validation.mask("mask", mask, values.shape)
     weights = np.where(known, trust / (largest or 1.0), 0).astype(np.float32)
     return np.where(weights > _LEAST_WEIGHT, weights, 0)
 

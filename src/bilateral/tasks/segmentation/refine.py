@@ -169,7 +169,7 @@ def _confidence(
     """A weight per pixel, 0 where nothing is known; None: 1 everywhere."""
     c: Array | None = None
     if not isinstance(confidence, str):
-        c = checks.plain_weights("confidence", confidence, labels.shape, np.dtype(np.float64))
+        c = checks.pixel_weights("confidence", confidence, labels.shape, np.dtype(np.float64))
         checks.some_scores(c > 0 if known is None else (c > 0) & known)
         c = (c / c.max()).astype(np.float32)
     elif rules.kind_of(confidence) == "boundary":

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral import color, confidence, losses
-from bilateral import validation as checks
+from bilateral import color, confidence, losses, validation
 from bilateral.backends import cpu
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.filters.median import median
@@ -93,12 +92,12 @@ def stereo_depth(
     >>> d.shape, float(np.median(d).round(2))
     ((40, 60), 5.0)
     """
-    guide, _ = checks.stereo_pair(left, right, reference_max)
-    smoothness = checks.positive("smoothness", smoothness)
-    iterations = checks.count("iterations", iterations, 1)
+    guide, _ = validation.stereo_pair(left, right, reference_max)
+    smoothness = validation.positive("smoothness", smoothness)
+    iterations = validation.count("iterations", iterations, 1)
     if loss is not None:
-        checks.loss(loss)
-    sigmas = checks.smooth(smooth, guide)
+        validation.loss(loss)
+    sigmas = validation.smooth(smooth, guide)
     cell = cell_size(guide.pixels.shape, 8, least=8) if sigma_xy is None else sigma_xy
     grid = BilateralGrid(guide.pixels, cell, sigma_luma, sigma_chroma, reference_max=guide.highest)
     target, c = match_blocks(
@@ -126,7 +125,7 @@ def _solve_robust(
     first = BilateralSolver(grid, _FIRST_SMOOTHNESS).solve(target, c)
     known = np.isfinite(target)
     error = np.where(known, target - first, 0) / _FIRST_SPREAD
-    trust = np.where(known, checks.loss_weights(loss.weight(error), error.shape), 0)
+    trust = np.where(known, validation.loss_weights(loss.weight(error), error.shape), 0)
     if not trust.any():  # a loss may give nothing to any of them
         return first
     return BilateralSolver(grid, smoothness).solve_robust(
@@ -180,10 +179,10 @@ def match_blocks(
     >>> bool(abs(target[:, 10:-4] - 5).max() < 0.1), bool(c[:, 10:-4].min() > 0.8)
     (True, True)
     """
-    first, second = checks.stereo_pair(left, right, None)
-    most = min(checks.count("max_disparity", max_disparity, 1), first.pixels.shape[1] - 1)
-    window = checks.odd("window", window, _LARGEST_WINDOW)
-    margin = checks.not_negative("margin", margin)
+    first, second = validation.stereo_pair(left, right, None)
+    most = min(validation.count("max_disparity", max_disparity, 1), first.pixels.shape[1] - 1)
+    window = validation.odd("window", window, _LARGEST_WINDOW)
+    margin = validation.not_negative("margin", margin)
     found = cpu.match_blocks(
         color.luma(first.pixels).astype(np.float32, copy=False),
         color.luma(second).astype(np.float32, copy=False),
@@ -193,7 +192,7 @@ def match_blocks(
     )
     target, c = confidence.from_interval(found.lower, found.upper)
     if consistency is not None:
-        consistency = checks.positive("consistency", consistency)
+        consistency = validation.positive("consistency", consistency)
         agreed = confidence.left_right_consistency(found.left, found.right, consistency) > 0
         target, c = np.where(agreed, target, np.float32(np.nan)), np.where(agreed, c, np.float32(0))
     return target, c

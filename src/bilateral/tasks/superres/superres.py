@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 from bilateral.filters import resize
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.filters.median import median
@@ -94,15 +94,15 @@ def superres_depth(
     >>> superres_depth(depth, photo)[16, [0, 26, 27, 47]].round(2).tolist()
     [1.0, 1.0, 3.0, 3.0]
     """
-    checks.choice("preset", preset, PRESETS)
-    marks = checks.numbers("invalid", invalid)
-    low = checks.depth_map("depth_lowres", depth_lowres, marks, dtype)
-    guide = checks.reference(reference, reference_max)
+    validation.choice("preset", preset, PRESETS)
+    marks = validation.number_list("invalid", invalid)
+    low = validation.lowres_depth("depth_lowres", depth_lowres, marks, dtype)
+    guide = validation.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]
-    trust = checks.plain_weights("confidence", confidence, low.values.shape, low.values.dtype)
+    trust = validation.pixel_weights("confidence", confidence, low.values.shape, low.values.dtype)
     known = np.isfinite(low.values) & (trust > 0)
-    checks.some_known("depth_lowres", known)
-    padded = checks.enlarged("factor", factor, low.values.shape, shape)
+    validation.some_known("depth_lowres", known)
+    padded = validation.enlarged_shape("factor", factor, low.values.shape, shape)
     pixels = np.pad(
         guide.pixels, [(0, padded[0] - shape[0]), (0, padded[1] - shape[1]), (0, 0)], mode="edge"
     )
@@ -118,7 +118,7 @@ def superres_depth(
     if keep_holes:
         covers = BlockMeans(low.values, padded).spread(~known) > 0
         x = np.where(covers[: shape[0], : shape[1]], marks[0] if marks else np.nan, x)
-    return checks.as_dtype(x, low.dtype)
+    return validation.as_dtype(x, low.dtype)
 
 
 class _Scene(NamedTuple):

@@ -79,7 +79,7 @@ def _check(task: Task) -> float:
         rules.kind_of(task.confidence)
     else:
         c = like(task.confidence, *task.confidence.shape[1:])
-        checks.plain_weights("confidence", c, shape, np.dtype(np.float64))
+        checks.pixel_weights("confidence", c, shape, np.dtype(np.float64))
     return guide.highest
 
 

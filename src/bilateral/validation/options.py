@@ -1,0 +1,92 @@
+"""Check options of grids and solves: blur, smooth, loss and callback."""
+
+from typing import Any, TypeVar
+
+from bilateral.validation.images import Reference
+from bilateral.validation.messages import quote
+from bilateral.validation.numbers import choice, not_negative, positive
+
+T = TypeVar("T")
+Blur = str | tuple[float, float, float]
+
+BLURS = {"paper": (2.0, 1.0, 0.125), "uniform": None}
+"""Weights (centre, space, range) by name; None: they depend on the number of dimensions."""
+
+_LEAST_CENTRE = 1e-6
+"""Smallest centre weight, relative to the largest weight."""
+
+
+def blur(value: Blur, dimensions: int) -> tuple[float, float, float]:
+    """Return the weights (centre, space, range) of B-bar, from a name or from three numbers."""
+    checked = blur_name("blur", value)
+    if isinstance(checked, str):
+        return BLURS[checked] or (2.0 * dimensions, 1.0, 1.0)
+    return checked
+
+
+def blur_name(name: str, value: Blur) -> Blur:
+    """Return a name of `BLURS` or three numbers, whatever the number of dimensions."""
+    if isinstance(value, str):
+        return choice(name, value, BLURS)
+    try:
+        centre, space, range_ = value
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: expected 'paper', 'uniform' or (centre, space, range), got {quote(value)}."
+        ) from None
+    weights = (
+        positive(f"{name}[0] (centre)", centre),
+        not_negative(f"{name}[1] (space)", space),
+        not_negative(f"{name}[2] (range)", range_),
+    )
+    if weights[0] < _LEAST_CENTRE * max(weights):
+        raise ValueError(
+            f"{name}: expected a centre weight of at least a millionth of the others, "
+            f"got {quote(value)}. A vertex without neighbours has only its centre."
+        )
+    return weights
+
+
+def callback(value: object) -> None:
+    """Raise unless a value is a function or None."""
+    if value is not None and not callable(value):
+        raise TypeError(
+            f"callback: expected a function of (step, residual), got {quote(value)} "
+            f"({type(value).__name__})."
+        )
+
+
+def smooth(value: Any, reference: Reference | None) -> tuple[float, float] | None:
+    """Return the sigmas of the domain transform after a solve, or None."""
+    if value is None:
+        return None
+    if reference is None:
+        raise ValueError(
+            f"smooth: expected None, since the grid was made from features and not from an image, "
+            f"got {quote(value)}. Call bilateral.domain_transform on the result."
+        )
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(
+            f"smooth: expected two numbers (sigma_xy, sigma_rgb) or None, got {quote(value)}. "
+            f"The paper's choice for stereo is (4, 4)."
+        )
+    return positive("smooth[0]", value[0]), positive("smooth[1]", value[1])
+
+
+def loss(value: T) -> T:
+    """Return a robust loss: any object with the methods `rho` and `weight`."""
+    if isinstance(value, type) or not callable(getattr(value, "weight", None)):
+        example = (
+            f"{value.__name__}()" if isinstance(value, type) else "bilateral.GemanMcClure(1.0)"
+        )
+        raise TypeError(
+            f"loss: expected an object with the methods rho(e) and weight(e), got {quote(value)}. "
+            f"Give one such as {example}."
+        )
+    return value
+
+
+def none_without(name: str, value: object, other: str) -> None:
+    """Raise if an argument is not None although the argument that it depends on is missing."""
+    if value is not None:
+        raise TypeError(f"{name}: expected None, since there is no {other}, got {quote(value)}.")
