@@ -17,6 +17,7 @@ in, the same map smooth and aligned with the edges of a photograph out.
 from typing import Any
 
 from bilateral import confidence, tasks
+from bilateral.filters.block_means import BlockMeans
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.filters.median import median
 from bilateral.filters.polish import polish
@@ -24,7 +25,6 @@ from bilateral.functional import solve
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning, SolveInfo
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
-from bilateral.numerics.observation import BlockMeans
 from bilateral.solver import BilateralSolver
 from bilateral.threads import get_num_threads, set_num_threads
 

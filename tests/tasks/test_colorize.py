@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bilateral import color
 from bilateral.tasks import Colorizer, colorize
-from bilateral.tasks.colorize.colorize import _texture
+from bilateral.tasks.colorize.texture import texture
 
 LUMA = color.RGB_TO_YUV[0]
 RED, BLUE = (180, 60, 50), (90, 120, 190)
@@ -192,12 +192,12 @@ def test_texture_is_the_least_deviation_over_five_by_five_pixels():
     deviation = [[padded[i : i + 5, j : j + 5].std() for j in range(7)] for i in range(9)]
     padded = np.pad(deviation, 2, mode="edge")
     expected = [[padded[i : i + 5, j : j + 5].min() for j in range(7)] for i in range(9)]
-    assert_allclose(_texture(image), expected, rtol=1e-9)
+    assert_allclose(texture(image), expected, rtol=1e-9)
 
 
 def test_an_edge_is_no_texture():
     image = np.repeat(np.float32([20, 250]), 8)[np.newaxis].repeat(9, axis=0)
-    assert_allclose(_texture(image), 0, atol=0.1)
+    assert_allclose(texture(image), 0, atol=0.1)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 3)])

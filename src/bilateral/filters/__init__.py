@@ -1,1 +1,1 @@
-"""Filters on pixels, applied before and after a solve."""
+"""Operations on pixels: filters before and after a solve, label regions, stereo and defocus."""

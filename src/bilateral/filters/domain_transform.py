@@ -1,4 +1,6 @@
-"""The domain transform: fast edge-aware smoothing in pixel space."""
+"""Domain transform: fast edge-aware smoothing of pixels (Gastal & Oliveira 2011)."""
+
+from __future__ import annotations
 
 import math
 from typing import Any
@@ -12,9 +14,9 @@ from bilateral.backends import cpu
 Array = NDArray[Any]
 
 _NATIVE = (np.dtype(np.uint8), np.dtype(np.uint16))
-"""Integers that the core reads and writes itself."""
-MOST_PASSES = 64
-"""Weights squared this often are 0 or 1: further passes change nothing."""
+"""Integer dtypes that the core reads and writes without a conversion."""
+MAX_PASSES = 64
+"""Each pass squares the weights. After this many passes they are 0 or 1, and nothing changes."""
 
 
 def domain_transform(
@@ -34,34 +36,35 @@ def domain_transform(
     Processing" (2011). Neighbours p, q lie ``d = 1 + sigma_xy / sigma_rgb * sum_c |I_c(p) -
     I_c(q)|`` apart. Pass i of N filters the rows, then the columns, each forward, then backward,
     by ``F_p += a^d (F_q - F_p)`` with ``a = exp(-sqrt(2) / sigma_i)`` and ``sigma_i = sigma_xy
-    sqrt(3) 2^(N - i) / sqrt(4^N - 1)``. Constants stay exactly what they are.
+    sqrt(3) 2^(N - i) / sqrt(4^N - 1)``. The filter preserves constants exactly.
 
     Parameters
     ----------
     image : (H, W) or (H, W, K) array
-        What to smooth. A pixel with a value that is not finite counts as unknown.
+        The image to smooth. A pixel with a value that is not finite is unknown.
     reference : (H, W) or (H, W, C) array
-        Whose edges to keep, of at most 3 channels: uint8, uint16 or floating point, with white at
-        255, 65535 or 1.
+        Guide image of at most 3 channels, whose edges the result keeps: uint8, uint16 or floating
+        point, with white at 255, 65535 or 1.
     sigma_xy : float
         Standard deviation of the filter in pixels, where the reference is flat.
     sigma_rgb : float
-        In 8-bit grey levels, summed over the channels; a larger difference is an edge.
+        Contrast of an edge in 8-bit grey levels, summed over the channels: the filter does not
+        cross larger differences of the reference.
     iterations : int
-        Number of passes. Fewer leave streaks, more than three change little.
+        Number of passes. Fewer than three leave streaks, more change little.
     weights : (H, W) array, optional
-        How much each pixel counts, 0 for unknown; 1 everywhere if left out. The result is then the
-        filtered weighted image divided by the filtered weights.
+        Weight of each pixel, 0 for unknown. Default: 1 everywhere. The result is the filtered
+        weighted image divided by the filtered weights.
     reference_max : float, optional
-        The reference value that means white, where it is not the dtype's usual one.
+        Value of white in the reference. Default: 255, 65535 or 1, by its dtype.
     dtype : dtype, optional
-        The result's, if not the image's. Integer results are rounded.
+        Dtype of the result. Default: that of the image. Integer results are rounded.
 
     Returns
     -------
     array
-        Of the image's shape, finite everywhere. A pixel so far from any known one that its weight
-        vanishes in floating point takes over what the filter last passed.
+        Of the image's shape, finite everywhere. A pixel so far from any known pixel that its
+        weight vanishes in floating point gets the last value that the filter passed.
 
     Examples
     --------
@@ -74,32 +77,32 @@ def domain_transform(
     """
     guide = validation.reference(reference, reference_max, channels=(1, 2, 3))
     height, width, _ = guide.pixels.shape
-    wanted = validation.target(image, (height, width), dtype, name="image", native=_NATIVE)
+    checked = validation.target(image, (height, width), dtype, name="image", native=_NATIVE)
     sigma_xy = validation.positive("sigma_xy", sigma_xy)
     sigma_rgb = validation.positive("sigma_rgb", sigma_rgb)
     iterations = validation.count("iterations", iterations, 1)
-    precise = wanted.values.dtype == np.float64
+    precise = checked.values.dtype == np.float64
     real = np.float64 if precise else np.float32
     mass = validation.normalized_weights(weights, (height, width), np.dtype(real))
     scale = first_scale(sigma_xy, sigma_rgb * (guide.highest / 255), iterations)
-    passes = min(iterations, MOST_PASSES)
+    passes = min(iterations, MAX_PASSES)
     try:
-        found = cpu.domain_transform(wanted.values, mass, guide.pixels, scale, passes, precise)
-        if found.large:
-            small = wanted.values / 4
-            found = cpu.domain_transform(small, mass, guide.pixels, scale, passes, precise)
-            most = float(np.finfo(real).max) / 4
-            found = found._replace(pixels=np.clip(found.pixels, -most, most) * 4)
+        filtered = cpu.domain_transform(checked.values, mass, guide.pixels, scale, passes, precise)
+        if filtered.large:  # differences of values overflow: filter a quarter of the image
+            quarter = checked.values / 4
+            filtered = cpu.domain_transform(quarter, mass, guide.pixels, scale, passes, precise)
+            limit = float(np.finfo(real).max) / 4
+            filtered = filtered._replace(pixels=np.clip(filtered.pixels, -limit, limit) * 4)
     except ValueError:
         validation.finite_values("reference", guide.pixels)
         raise
-    validation.some_weight(found.known)
-    return validation.as_dtype(found.pixels.reshape(wanted.shape), wanted.dtype)
+    validation.some_weight(filtered.known)
+    return validation.as_dtype(filtered.pixels.reshape(checked.shape), checked.dtype)
 
 
 def first_scale(sigma_xy: float, sigma_levels: float, iterations: int) -> tuple[float, float]:
-    """-log of the first pass's weight, per pixel and per level of difference."""
-    # sigma_1 / sigma_xy, written so that no number of iterations overflows
+    """-log of the first pass's weight, per pixel and per grey level of difference."""
+    # sigma_1 / sigma_xy, in a form that overflows for no number of iterations
     first = math.sqrt(3) / 2 / math.sqrt(1 - 4.0**-iterations)
     across = math.sqrt(2) / first
     return across / sigma_xy, across / max(sigma_levels, 1e-300)

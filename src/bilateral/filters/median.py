@@ -1,4 +1,6 @@
-"""The median filter: what removes the noise of single vertices after the slice."""
+"""Median filter: remove the noise of single vertices after a slice."""
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -14,17 +16,18 @@ Array = NDArray[Any]
 def median(image: ArrayLike, size: int = 5) -> Array:
     """Replace every value by the median of the size x size values around it.
 
-    The image continues beyond its border as its mirror image, the border pixels included
-    (NumPy's ``pad`` mode "symmetric"). Each channel is filtered by itself.
+    Beyond its border, the image is continued by its mirror image, border pixels included (NumPy's
+    ``pad`` mode "symmetric"). Each channel is filtered separately.
 
     Parameters
     ----------
     image : (H, W) or (H, W, K) array
-        Of any real dtype. uint8, uint16, float32 and float64 are filtered as they are, others
-        through one of these without loss (of integers beyond 2**53, an error; numbers longer than
-        float64 are rounded to it). NaN means that there is no value: the median is that of the
-        others, the mean of the middle two if their number is even, as ``numpy.nanmedian`` gives
-        it (of -inf and inf, -inf). It is NaN only where all values are.
+        The image to filter, of any real dtype. uint8, uint16, float32 and float64 are filtered
+        directly. Other dtypes are converted to one of them without loss; integers beyond 2**53
+        raise an error, and floating point longer than float64 is rounded to float64. NaN is a
+        missing value: the median is that of the other values in the window, or the mean of the
+        middle two if their number is even, as in ``numpy.nanmedian`` (for -inf and inf: -inf). The
+        result is NaN only where all values of the window are NaN.
     size : {3, 5}
         Side of the window in pixels.
 
@@ -45,15 +48,15 @@ def median(image: ArrayLike, size: int = 5) -> Array:
     values = validation.image("image", image)
     size = validation.one_of("size", size, (3, 5))
     pixels = np.ascontiguousarray(_comparable(values)).reshape(*values.shape[:2], -1)
-    return _as_before(cpu.median(pixels, size), values.dtype).reshape(values.shape)
+    return _restored(cpu.median(pixels, size), values.dtype).reshape(values.shape)
 
 
-# Signed integers of 8 and 16 bits keep their order when their sign bit is flipped.
+# With their sign bit flipped, signed integers sort like unsigned ones.
 _SIGN = {1: np.uint8(0x80), 2: np.uint16(0x8000)}
 
 
 def _comparable(values: Array) -> Array:
-    """The same values in the same order, in a dtype of the core's."""
+    """Convert values to a dtype of the core that sorts them in the same order."""
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "f":
         return values.astype(np.float32 if size <= 4 else np.float64, copy=False)
@@ -66,8 +69,8 @@ def _comparable(values: Array) -> Array:
     return values if kind == "u" else values.view(f"u{size}") ^ _SIGN[size]
 
 
-def _as_before(medians: Array, dtype: np.dtype[Any]) -> Array:
-    """Undo `_comparable`."""
+def _restored(medians: Array, dtype: np.dtype[Any]) -> Array:
+    """Invert `_comparable`."""
     if dtype.kind == "b" or (dtype.kind == "u" and dtype.itemsize <= 2):
         return medians.view(dtype)
     if dtype.kind == "i" and dtype.itemsize <= 2:

@@ -1,4 +1,6 @@
-"""Smoothing on the graph of pixels: no blocks, and edges where the reference has them."""
+"""Polish: remove the blocks of grid cells from a solution by smoothing on the graph of pixels."""
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -7,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
 from bilateral.backends import cpu
-from bilateral.numerics.observation import BlockMeans
+from bilateral.filters.block_means import BlockMeans
 
 Array = NDArray[Any]
 
@@ -28,44 +30,45 @@ def polish(
     reference_max: float | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Take away what a grid's cells leave in a solution, by a few steps on the pixels themselves.
+    """Remove the blocks of grid cells from a solution by a few steps on the graph of pixels.
 
-    Goes from the image towards the z that minimizes ``smoothness * sum_pq near_pq exp(-sum_c
-    |I_c(p) - I_c(q)| / sigma_rgb) rho(z_p - z_q) + sum_p weights_p (z_p - target_p)^2 + anchor
-    sum_p (z_p - image_p)^2``, over all pairs of the eight neighbours, with near = 1 along rows and
-    columns and 0.71 along diagonals, and ``rho(d) = scale^2 log(1 + (d / scale)^2)``: a difference
-    of more than `scale` is an edge, which stays. `domain_transform` is the fast choice for the
-    same end.
+    Starts at the image and reduces ``smoothness * sum_pq near_pq exp(-sum_c |I_c(p) - I_c(q)| /
+    sigma_rgb) rho(z_p - z_q) + sum_p weights_p (z_p - target_p)^2 + anchor sum_p (z_p -
+    image_p)^2``. The first sum runs over all pairs of the eight neighbours, with near = 1 along
+    rows and columns and 0.71 along diagonals, and ``rho(d) = scale^2 log(1 + (d / scale)^2)``
+    (Cauchy's loss): differences larger than `scale` are edges and stay. `domain_transform` serves
+    the same purpose and is faster.
 
     Parameters
     ----------
     image : (H, W) or (H, W, K) array
-        Where to start; finite.
+        The map to polish; finite.
     reference : (H, W) or (H, W, C) array
-        Whose edges to keep: uint8, uint16 or floating point, with white at 255, 65535 or 1.
+        Guide image, whose edges the result keeps: uint8, uint16 or floating point, with white at
+        255, 65535 or 1.
     target : array like image, optional
-        Values to be near to, such as the map that was solved for. One that is not finite counts as
-        unknown.
+        Data that the result should stay close to, such as the target of the solve. A pixel with a
+        value that is not finite is unknown.
     weights : (H, W) array, optional
-        How much each pixel of the target counts; 1 everywhere if left out.
+        Weight of each pixel of the target. Default: 1 everywhere.
     scale : float
-        The size of an edge, in the image's unit.
+        Size of an edge, in the image's unit.
     smoothness : float
-        How much smoothness counts.
+        Weight of the smoothness term.
     sigma_rgb : float
-        In 8-bit grey levels, summed over the channels; a larger difference is an edge.
+        Contrast of an edge in 8-bit grey levels, summed over the channels of the reference.
     anchor : float
-        How much the image itself counts.
+        Weight of the image itself.
     observation : BlockMeans, optional
         Low-resolution values that the result's block means should match.
     rounds : int
-        How often the weights of rho are renewed.
+        Number of reweighted least-squares problems.
     steps : int
-        Steps of conjugate gradients in each round.
+        Steps of conjugate gradients per round.
     reference_max : float, optional
-        The reference value that means white, where it is not the dtype's usual one.
+        Value of white in the reference. Default: 255, 65535 or 1, by its dtype.
     dtype : dtype, optional
-        The result's, if not the image's. Integer results are rounded.
+        Dtype of the result. Default: that of the image. Integer results are rounded.
 
     Returns
     -------
@@ -83,9 +86,9 @@ def polish(
     """
     guide = validation.reference(reference, reference_max, channels=range(1, 9))
     shape = guide.pixels.shape[:2]
-    wanted = validation.target(image, shape, dtype, name="image")
-    validation.finite_values("image", wanted.values)
-    known, mass = _data(target, weights, wanted, shape)
+    checked = validation.target(image, shape, dtype, name="image")
+    validation.finite_values("image", checked.values)
+    data, mass = _data(target, weights, checked, shape)
     scale, anchor = validation.positive("scale", scale), validation.not_negative("anchor", anchor)
     sigma = validation.positive("sigma_rgb", sigma_rgb) * (guide.highest / 255)
     smoothness = validation.not_negative("smoothness", smoothness)
@@ -94,14 +97,14 @@ def polish(
     if observation is not None:
         validation.same_shape("observation", observation.shape, "reference", shape)
     validation.finite_values("reference", guide.pixels)
-    graph = cpu.pixel_graph(guide.pixels, wanted.values.dtype, smoothness, sigma)
-    out = np.empty_like(wanted.values)
+    graph = cpu.pixel_graph(guide.pixels, checked.values.dtype, smoothness, sigma)
+    out = np.empty_like(checked.values)
     for k in range(out.shape[2]):
         out[:, :, k] = cpu.polish(
             graph,
-            np.array(wanted.values[:, :, k], order="C"),
+            np.array(checked.values[:, :, k], order="C"),
             anchor=anchor,
-            target=None if known is None else np.ascontiguousarray(known[:, :, k]),
+            target=None if data is None else np.ascontiguousarray(data[:, :, k]),
             weight=mass,
             low=None if observation is None else observation.low,
             low_weight=None if observation is None else observation.weights,
@@ -109,21 +112,21 @@ def polish(
             rounds=rounds,
             steps=steps,
         )
-    return validation.as_dtype(out.reshape(wanted.shape), wanted.dtype)
+    return validation.as_dtype(out.reshape(checked.shape), checked.dtype)
 
 
 def _data(
     target: ArrayLike | None,
     weights: ArrayLike | None,
-    wanted: validation.Target,
+    image: validation.Target,
     shape: tuple[int, ...],
 ) -> tuple[Array | None, Array | None]:
-    """The target in the image's dtype, and its weights: 0 where it is unknown."""
+    """The target in the image's dtype, and its weights, which are 0 where it is unknown."""
     if target is None:
         validation.none_without("weights", weights, "target")
         return None, None
-    values = validation.target(target, shape, None).values.astype(wanted.values.dtype, copy=False)
-    validation.same_shape("target", values.shape, "image", wanted.values.shape)
+    values = validation.target(target, shape, None).values.astype(image.values.dtype, copy=False)
+    validation.same_shape("target", values.shape, "image", image.values.shape)
     known = np.asarray(np.isfinite(values).all(axis=2))
-    given = validation.pixel_weights("weights", weights, shape, values.dtype)
-    return np.where(known[:, :, np.newaxis], values, 0), np.where(known, given, 0)
+    mass = validation.pixel_weights("weights", weights, shape, values.dtype)
+    return np.where(known[:, :, np.newaxis], values, 0), np.where(known, mass, 0)

@@ -1,4 +1,4 @@
-"""Enlarging a map: separable interpolation with half-pixel centres and replicated borders."""
+"""Enlarge a map by separable interpolation, with half-pixel centres and replicated borders."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,17 +21,34 @@ def bilinear(values: Array, shape: tuple[int, ...]) -> Array:
 
 
 def linear_samples(size: int, length: int) -> Iterator[tuple[Array, Array]]:
-    """Which samples `bilinear` weighs by what, along an axis from one size to another."""
+    """Yield the indices and weights of the samples of `bilinear` along one axis.
+
+    Parameters
+    ----------
+    size : int
+        Number of samples before the interpolation.
+    length : int
+        Number of samples after it.
+    """
     return _samples(size, length, _linear, reach=1)
 
 
 def interpolate(values: Array, shape: tuple[int, ...], kernel: Kernel, reach: int) -> Array:
-    """Weigh the `reach` nearest samples on both sides by a kernel of the distance along each axis.
+    """Interpolate an (h, w) or (h, w, K) map to another shape with a separable kernel.
 
-    The distance is in samples of `values`. Beyond the border the outermost sample counts again.
+    Parameters
+    ----------
+    values : (h, w) or (h, w, K) array
+    shape : (int, int)
+        Height and width of the result.
+    kernel : function
+        Weight of a sample by its distance along an axis, in samples of `values`.
+    reach : int
+        Number of samples on each side that have a weight. Beyond the border, the outermost sample
+        is repeated.
     """
-    turned = np.ascontiguousarray(np.swapaxes(values, 0, 1))
-    columns = _along_first_axis(turned, shape[1], kernel, reach)
+    transposed = np.ascontiguousarray(np.swapaxes(values, 0, 1))
+    columns = _along_first_axis(transposed, shape[1], kernel, reach)
     return _along_first_axis(
         np.ascontiguousarray(np.swapaxes(columns, 0, 1)), shape[0], kernel, reach
     )

@@ -1,11 +1,11 @@
-"""The paper's applications, each a short recipe over the solver."""
+"""The paper's applications, each a recipe of a solver, a confidence and filters."""
 
-from bilateral.tasks.colorize.colorize import Colorizer, colorize
+from bilateral.tasks.colorize import Colorizer, colorize
 from bilateral.tasks.defocus import defocus
-from bilateral.tasks.depth.refine import refine_depth
+from bilateral.tasks.depth import refine_depth
 from bilateral.tasks.segmentation.refine import refine_segmentation
-from bilateral.tasks.stereo.stereo import match_blocks, stereo_depth
-from bilateral.tasks.superres.superres import superres_depth
+from bilateral.tasks.stereo import match_blocks, stereo_depth
+from bilateral.tasks.superres import superres_depth
 
 __all__ = [
     "Colorizer",

@@ -1,26 +1,26 @@
-"""How large a grid cell suits an image."""
+"""Choose the size of grid cells by the size of an image."""
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-_PIXELS = 345_600
-"""The size of image at which cells of a size were found to work well."""
-_LARGEST = 64.0
+_TUNED_PIXELS = 345_600
+"""Size of the images for which the tasks' cell sizes were tuned, in pixels."""
+_MAX_CELL = 64.0
 
 
-def cell_size(shape: Sequence[int], usual: float, least: float) -> float:
-    """The size of cells in pixels, in proportion to the image's side.
+def cell_size(shape: Sequence[int], tuned: float, least: float) -> float:
+    """Return the size of a cell in pixels, in proportion to the side of the image, at most 64.
 
     Parameters
     ----------
     shape : (int, int)
         Height and width.
-    usual : float
+    tuned : float
         The size for an image of 0.35 megapixels.
     least : float
-        For images however small.
+        The smallest size, for small images.
     """
-    side = math.sqrt(math.prod(shape[:2]) / _PIXELS)
-    return float(np.clip(round(usual * side), least, _LARGEST))
+    side = math.sqrt(math.prod(shape[:2]) / _TUNED_PIXELS)
+    return float(np.clip(round(tuned * side), least, _MAX_CELL))

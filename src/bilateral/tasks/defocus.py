@@ -1,4 +1,6 @@
-"""A shallow depth of field from an image and its depth."""
+"""Defocus: render a shallow depth of field from an image and its depth."""
+
+from __future__ import annotations
 
 import math
 from typing import Any
@@ -7,15 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bilateral import color, validation
-from bilateral.backends import cpu
+from bilateral.filters.defocus import blur_layers, cut_radius, is_sharp
 
 Array = NDArray[Any]
 
 KINDS = ("depth", "disparity")
-_STEP = 0.125
-"""Radii of neighbouring layers differ by this part, and by a pixel at least."""
-_SHARP = 1e-3
-"""A blur by a smaller radius, in pixels, is none."""
 
 
 def defocus(
@@ -32,33 +30,38 @@ def defocus(
 ) -> Array:
     """Blur an image where it is out of focus, as a lens with a wide aperture does.
 
-    Layers of equal blur are laid over each other from the front: sharp objects keep their edges
-    and give no light to the blurred background, blurred objects have soft edges, behind which the
-    background goes on. Light is added up, not pixel values, so that highlights stay bright.
+    The image is divided into layers of equal blur, and each layer covers the layers behind it.
+    Sharp objects keep their edges and add no light to the blurred background. Blurred objects have
+    soft edges, behind which the background continues. The filter adds light, not pixel values, so
+    that highlights stay bright.
 
     Parameters
     ----------
     image : (H, W) or (H, W, 3) array
-        uint8 or uint16 sRGB, or floating point light.
+        uint8 or uint16 sRGB, or floating point linear light.
     depth : (H, W) array
-        One number per pixel, without holes (refine it first: edges show where the depth is wrong).
+        One number per pixel, without holes. Refine it first: wrong depths are visible at edges.
     focus : float
-        What is sharp, in the unit of `depth`.
+        The depth in focus, in the unit of `depth`.
     aperture : float
-        How much is blurred: a pixel becomes a disc of ``aperture * |1 / depth - 1 / focus|`` pixels
-        radius or, of disparities, ``aperture * |depth - focus|``. 0 leaves the image as it is.
+        Strength of the blur: a pixel becomes a disc with a radius of ``aperture * |1 / depth - 1 /
+        focus|`` pixels or, for disparities, ``aperture * |depth - focus|``. 0 leaves the image
+        unchanged.
     kind : {"depth", "disparity"}
-        Whether `depth` is a distance, above 0 and infinite in the far, or grows with its inverse,
-        as disparities do.
+        "depth": `depth` is a distance, above 0, and infinite for infinitely far points.
+        "disparity": `depth` grows with the inverse of the distance.
     blades : int, optional
-        Number of the aperture's blades, at least 3: highlights become polygons of the disc's area.
+        Number of blades of the aperture, at least 3: highlights become polygons with the area of
+        the disc. Default: a disc.
     rotation : float
-        Of the polygon, in degrees; at 0, one corner points up behind the focus, and down before it.
+        Rotation of the polygon in degrees. At 0, one corner points up behind the focus, and down in
+        front of it.
     max_radius : float, optional
-        Larger radii are cut. By default an eighth of the image's longer side.
+        Largest radius in pixels; larger radii are cut. Default: an eighth of the longer side of the
+        image.
     linear : bool, optional
-        Whether the values are light already, and not coded for display. By default so for floating
-        point, and not for integers.
+        Whether the values are linear light rather than sRGB. Default: true for floating point,
+        false for integers.
 
     Returns
     -------
@@ -77,42 +80,27 @@ def defocus(
     >>> defocus(image, depth, focus=8, aperture=10)[8, 13:19].tolist()
     [84, 134, 169, 203, 225, 243]
     """
-    given = validation.reference(image, None, name="image")
+    picture = validation.reference(image, None, name="image")
     validation.choice("kind", kind, KINDS)
-    shape = (given.pixels.shape[0], given.pixels.shape[1])
+    shape = (picture.pixels.shape[0], picture.pixels.shape[1])
     z = validation.scene_depth(depth, shape, kind)
-    focus = (
-        validation.positive("focus", focus)
-        if kind == "depth"
-        else validation.finite("focus", focus)
-    )
+    check_focus = validation.positive if kind == "depth" else validation.finite
+    focus = check_focus("focus", focus)
     aperture = validation.not_negative("aperture", aperture)
     corners = 0 if blades is None else validation.count("blades", blades, 3)
-    turn = math.radians(validation.finite("rotation", rotation))
+    angle = math.radians(validation.finite("rotation", rotation))
     most = max(shape) / 8 if max_radius is None else validation.positive("max_radius", max_radius)
-    validation.finite_values("image", given.pixels)
+    validation.finite_values("image", picture.pixels)
     if aperture == 0:
         return np.array(image)
-    most = min(most, cpu.LARGEST_BLUR)
-    with np.errstate(over="ignore"):  # what is cut may be infinite
-        blur = aperture * (1 / z - 1 / focus if kind == "depth" else z - focus)
-    blur = np.clip(blur, -most, most)
-    reach = float(np.abs(blur).max())
-    if reach < _SHARP:
+    with np.errstate(over="ignore"):  # radii are cut, so they may be infinite here
+        radius = aperture * (1 / z - 1 / focus if kind == "depth" else z - focus)
+    radius = cut_radius(radius, most)
+    if is_sharp(radius):
         return np.array(image)
-    radii = _radii(reach)
-    layers = np.copysign(np.interp(np.abs(blur), radii, np.arange(len(radii))), blur)
-    dtype = given.pixels.dtype
+    dtype = picture.pixels.dtype
     coded = dtype.kind == "u" if linear is None else not linear
-    light = color.srgb_to_linear(given.pixels) if coded else given.pixels.astype(np.float32)
-    out = cpu.defocus(light, layers.astype(np.float32), radii, corners, turn)
+    light = color.srgb_to_linear(picture.pixels) if coded else picture.pixels.astype(np.float32)
+    out = blur_layers(light, radius, corners, angle)
     out = color.linear_to_srgb(out, dtype) if coded else validation.as_dtype(out, dtype)
     return validation.as_dtype(out.reshape(np.shape(image)), np.asarray(image).dtype)
-
-
-def _radii(most: float) -> list[float]:
-    """The blur of each layer, the sharp one first, the last of at least `most`."""
-    radii = [0.0, 1.0]
-    while radii[-1] < most:
-        radii.append(radii[-1] + max(1.0, _STEP * radii[-1]))
-    return radii

@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 
 import torch
 from bilateral import validation as checks
-from bilateral.filters.domain_transform import MOST_PASSES, first_scale
+from bilateral.filters.domain_transform import MAX_PASSES, first_scale
 from bilateral.filters.domain_transform import domain_transform as filter_array
 from bilateral.torch import inputs as shapes
 from bilateral.torch import operators
@@ -44,7 +44,7 @@ class _Options(NamedTuple):
 
     @property
     def passes(self) -> int:
-        return min(self.iterations, MOST_PASSES)
+        return min(self.iterations, MAX_PASSES)
 
 
 def domain_transform(

@@ -1,1 +1,5 @@
-"""Colorize a photograph from strokes."""
+"""Colorization of gray photographs by strokes."""
+
+from bilateral.tasks.colorize.colorizer import Colorizer, colorize
+
+__all__ = ["Colorizer", "colorize"]

@@ -1,4 +1,4 @@
-"""What somebody painted on a gray picture: where, and in which colours."""
+"""Find the strokes of colour that a user painted on a gray picture."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -10,52 +10,52 @@ from bilateral import color, validation
 
 Array = NDArray[Any]
 
-_DIFFERENT = 0.01
-"""Of white, summed over red, green and blue: what differs by more from the gray one is a stroke."""
-_NEARLY_ALL = 0.75
-_COLOURED = 2.0
-"""In 8-bit grey levels of U or V: more than what rounding or compression make of gray."""
+_STROKE_DIFFERENCE = 0.01
+"""A pixel is a stroke if it differs from the gray picture by more than this fraction of white,
+summed over red, green and blue."""
+_SUSPICIOUS_FRACTION = 0.75
+"""Warn if more than this fraction of the pixels are strokes."""
+_MAX_GRAY_CHROMA = 2.0
+"""Largest U or V of gray, in 8-bit grey levels: rounding and compression can cause it."""
 
 
 class Strokes(NamedTuple):
-    """A chroma per pixel, and how much it counts."""
+    """The chroma of each pixel, and its weight."""
 
     chroma: Array
     """(H, W, 2): U and V in 8-bit grey levels, 0 for gray."""
     weights: Array
-    """(H, W): 0 where nobody painted, else up to 1."""
+    """(H, W): 0 outside the strokes, up to 1 on them."""
 
 
-def find(
+def find_strokes(
     gray: validation.Reference, scribbles: ArrayLike, mask: ArrayLike | None, stacklevel: int
 ) -> Strokes:
-    """Strokes by a mask, by the alpha of a layer, or by what differs from the gray picture."""
+    """Find strokes by a mask, else by the alpha of a layer, else by the difference from `gray`."""
     picture = validation.scribbles(scribbles, gray)
     rgb, alpha = picture.pixels[..., :3], _alpha(picture)
     if mask is not None:
         weights = validation.mask("mask", mask, rgb.shape[:2]).astype(np.float32)
-        how = "mask is 0 everywhere"
+        reason_if_none = "mask is 0 everywhere"
     elif alpha is not None:
         weights = alpha
-        how = "its alpha is 0 everywhere"
+        reason_if_none = "its alpha is 0 everywhere"
     else:
         weights = _differences(gray, rgb, picture.highest)
-        how = "it is the same as gray"
-        _warn_of_noise(float(np.mean(weights)), stacklevel + 1)
+        reason_if_none = "it is the same as gray"
+        _warn_of_compression(float(np.mean(weights)), stacklevel + 1)
     if rgb.dtype.kind == "f":
         finite = np.asarray(np.isfinite(rgb).all(axis=2))
         weights = np.where(finite, weights, np.float32(0))
         rgb = np.where(finite[..., np.newaxis], rgb, rgb.dtype.type(0))
-    validation.some_strokes(bool(weights.any()), how)
+    validation.some_strokes(bool(weights.any()), reason_if_none)
     chroma = color.chroma(rgb, picture.highest)
-    validation.strokes_not_swapped(
-        _is_gray(chroma[weights > 0]) and not _is_gray(_own_chroma(gray))
-    )
+    validation.strokes_not_swapped(_is_gray(chroma[weights > 0]) and not _is_gray(_chroma_of(gray)))
     return Strokes(chroma, weights)
 
 
 def _alpha(picture: validation.Reference) -> Array | None:
-    """The opacity of a layer; None if it has none, or the same everywhere, which tells nothing."""
+    """The opacity of a layer; None if there is no alpha channel, or if it is constant."""
     if picture.pixels.shape[2] < 4:
         return None
     alpha = picture.pixels[..., 3]
@@ -68,29 +68,29 @@ def _alpha(picture: validation.Reference) -> Array | None:
 def _differences(gray: validation.Reference, rgb: Array, highest: float) -> Array:
     """1 where a marked picture differs from the gray one, else 0."""
     total = np.zeros(rgb.shape[:2], np.float32)
-    scale, own = np.float32(1 / highest), np.float32(1 / gray.highest)
+    scale, gray_scale = np.float32(1 / highest), np.float32(1 / gray.highest)
     for channel in range(3):
         before = gray.pixels[..., channel % gray.pixels.shape[2]]
         after = np.multiply(rgb[..., channel], scale, dtype=np.float32)
-        total += np.abs(after - np.multiply(before, own, dtype=np.float32))
-    return (total > _DIFFERENT).astype(np.float32)
+        total += np.abs(after - np.multiply(before, gray_scale, dtype=np.float32))
+    return (total > _STROKE_DIFFERENCE).astype(np.float32)
 
 
-def _warn_of_noise(part: float, stacklevel: int) -> None:
-    if part > _NEARLY_ALL:
+def _warn_of_compression(fraction: float, stacklevel: int) -> None:
+    if fraction > _SUSPICIOUS_FRACTION:
         warnings.warn(
-            f"scribbles: {100 * part:.0f} % of the pixels differ from gray and count as strokes. "
-            f"Lossy compression does that: save strokes as PNG, or give mask=.",
+            f"scribbles: {100 * fraction:.0f} % of the pixels differ from gray and count as "
+            f"strokes. Lossy compression causes this: save strokes as PNG, or give mask=.",
             UserWarning,
             stacklevel,
         )
 
 
-def _own_chroma(gray: validation.Reference) -> Array:
+def _chroma_of(gray: validation.Reference) -> Array:
     if gray.pixels.shape[2] == 1:
         return np.zeros(1, np.float32)
     return color.chroma(gray.pixels, gray.highest)
 
 
 def _is_gray(chroma: Array) -> bool:
-    return bool(np.abs(chroma).max(initial=0) <= _COLOURED)
+    return bool(np.abs(chroma).max(initial=0) <= _MAX_GRAY_CHROMA)

@@ -1,4 +1,4 @@
-"""Robust rounds that start smooth and forgiving, and end near to the data and strict."""
+"""Annealed robust solve: rounds with falling smoothness and a falling scale of the loss."""
 
 from typing import Any, NamedTuple
 
@@ -15,19 +15,20 @@ Array = NDArray[Any]
 
 ROUNDS = 12
 _ASYMMETRY = 1.15
-"""In a pair, what is not seen twice belongs to the background: nearer data are believed less."""
-_SEEN_FROM = 3
-"""The first round after which the solution is good enough to tell what hides what."""
+"""Stereo pairs: pixels visible in only one view belong to the background. So data in front of the
+solution get less weight than data behind it."""
+_VISIBLE_FROM = 3
+"""First round whose solution is good enough to decide which pixels hide others."""
 TRUSTED = 0.25
 """Pixels with a weight above this hide others."""
 
 
 class Schedule(NamedTuple):
-    """Smoothness and the loss's scale in the first and in the last round, between them geometric.
+    """Smoothness and scale of the loss in the first and the last round, geometric in between.
 
-    The smoothness is relative to the mean weight of the data, so that few data count as much as
-    many. Both must fall together: a strict loss is of use only to a solution that may still go
-    where the data are.
+    The smoothness is relative to the mean weight of the data, so that sparse data count as much as
+    dense data. Both must fall together: a strict loss helps only a solution that can still move to
+    the data.
     """
 
     smoothness: tuple[float, float]
@@ -36,7 +37,7 @@ class Schedule(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """A map, and how much each pixel's data were believed in the end."""
+    """A map, and the final weight of each pixel's data."""
 
     x: Array
     weights: Array
@@ -50,7 +51,7 @@ def anneal(
     schedule: Schedule,
     view: LeftView | None,
 ) -> Solution:
-    """Solve and reweigh by Geman and McClure's loss, with falling smoothness and scale.
+    """Alternate between solving and reweighting by the Geman-McClure loss, as scheduled.
 
     Parameters
     ----------
@@ -58,9 +59,9 @@ def anneal(
     z : (H, W) float32 array
         The data in units of the last round's scale; finite.
     trust : (H, W) float32 array
-        A factor of the weights in all rounds; 0 where there are no data.
+        Factor of the weights in all rounds; 0 where there are no data.
     first : (H, W) float32 array
-        The weights of the first round.
+        Weights of the first round.
     schedule : Schedule
     view : LeftView, optional
         For disparities: pixels that the other view cannot see lose their weight.
@@ -72,23 +73,23 @@ def anneal(
     target = z[..., np.newaxis]
     weights, x = first, z
 
-    def reweigh(k: int, y: Array) -> None:
-        """The weights after round k, by its solution."""
+    def reweight(k: int, y: Array) -> None:
+        """Compute pixels and weights from the solution of round k."""
         nonlocal weights, x
         x = system.slice_vertices(grid, y.astype(np.float32, copy=False))[..., 0]
         e = (z - x) * np.float32(1 / scales[k])
         if view is not None:
             e *= np.where(e > 0, np.float32(_ASYMMETRY), np.float32(1 / _ASYMMETRY))
         weights = trust / np.square(1 + e * e)
-        if view is not None and k >= _SEEN_FROM:
-            weights *= view.seen(x, x, weights > TRUSTED)
+        if view is not None and k >= _VISIBLE_FROM:
+            weights *= view.visible(x, x, weights > TRUSTED)
 
-    def following(k: int, problem: system.System, y: Array) -> system.System | None:
-        reweigh(k - 1, system.values(problem, y))
+    def next_system(k: int, last: system.System, y: Array) -> system.System | None:
+        reweight(k - 1, system.values(last, y))
         return system.observe(grid, target, weights, float(smoothness[k]))
 
     problem = set_up(grid, target, first, float(smoothness[0]), options)
     y = start(grid, problem, options)
-    rounds = robust.rounds(grid, problem, y, following, schedule.rounds, options)
-    reweigh(len(rounds.movements) - 1, system.values(rounds.system, rounds.y))
+    rounds = robust.rounds(grid, problem, y, next_system, schedule.rounds, options)
+    reweight(len(rounds.movements) - 1, system.values(rounds.system, rounds.y))
     return Solution(x, weights)

@@ -1,4 +1,6 @@
-"""Depth and disparity maps: outliers and holes gone, edges where the photograph has them."""
+"""Remove outliers, fill holes and align the edges of a depth map with its photograph."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,26 +23,28 @@ from bilateral.tasks.depth.visibility import LeftView
 Array = NDArray[Any]
 
 _BOLD = Schedule((64.0, 0.5))
-"""Finds the surfaces below any amount of wrong data, and loses thin structures."""
+"""Finds surfaces in spite of many outliers, but loses thin structures."""
 _CAUTIOUS = Schedule((2.0, 0.5))
-"""Keeps thin structures, and wrong data that agree with each other."""
-_UNIT_OF_RANGE = 0.03
+"""Keeps thin structures, but also outliers that agree with each other."""
+_UNIT_PER_RANGE = 0.03
+"""Size of an edge, relative to the range of the map."""
 _LEAST_WEIGHT = 1e-9
-_FARTHEST = 100.0
-"""In units from the median: beyond, all outliers are alike, and none spoils its surroundings."""
+_MAX_DEVIATION = 100.0
+"""Data are clipped at this many units from the median, so that no outlier spoils the variance
+around it."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What is known about a kind of map."""
+    """Properties of a kind of map."""
 
     stereo: bool = False
-    """Disparities in pixels, of the left view of a rectified pair."""
+    """Whether values are disparities in pixels, of the left view of a rectified pair."""
     zero_is_unknown: bool = False
     least_unit: float = 0.0
-    """In the map's unit: no smaller difference is an edge."""
+    """Smallest difference that can be an edge, in the map's unit."""
     cell: float = 8.0
-    """The size of the grid's cells in pixels, in an image of 0.35 megapixels."""
+    """Size of a grid cell in pixels, for an image of 0.35 megapixels."""
 
 
 PRESETS = {
@@ -65,42 +69,44 @@ def refine_depth(
     reference_max: float | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Refine a depth or disparity map by the photograph it belongs to.
+    """Refine a depth or disparity map with the photograph it belongs to.
 
     For maps from stereo matching, a time-of-flight or structured-light camera, a network, or a
-    LiDAR projected into the image. Wrong values are overruled by the others around them, holes are
-    filled, and edges move to those of the photograph. Values keep their unit, and thin structures
-    that the map has, it keeps.
+    LiDAR projected into the image. The result replaces outliers by the values around them, fills
+    holes, and moves edges to those of the photograph. Values keep their unit. Thin structures of
+    the map stay.
 
     Parameters
     ----------
     depth : (H, W) array
-        Any real dtype and any unit. A value that is not finite is unknown.
+        Depth or disparity, in any unit and real dtype. A value that is not finite is unknown.
     reference : (H, W) or (H, W, 3) array
         The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1.
     confidence : (H, W) array, optional
-        How much to trust each pixel relative to the others, on any scale; 0 for not at all.
+        Weight of each pixel's value relative to the others, on any scale; 0 for unknown. Default:
+        1 everywhere.
     preset : {"sensor", "stereo", "sparse"}
-        What the map is. "sensor": any dense map. "stereo": disparities in pixels, larger for nearer
-        points, of the left view of a rectified pair; then what the right view cannot see is
-        background. "sparse": few known pixels, such as a LiDAR's. In the last two, 0 is unknown.
+        Kind of map. "sensor": any dense map. "stereo": disparities in pixels, larger for nearer
+        points, of the left view of a rectified pair; pixels that the right view cannot see become
+        background. "sparse": few known pixels, such as a LiDAR's. For "stereo" and "sparse", the
+        value 0 is unknown.
     invalid : float or floats, optional
         Values that mean "unknown", such as 0 in many 16-bit files.
     mask : (H, W) array of bool or integers, optional
-        0 where the map is unknown, such as a left-right check's result.
+        0 where the map is unknown, such as the result of a left-right check.
     sigma_xy : float, optional
-        Size of the grid's cells in pixels; by default 8 for 0.35 megapixels (4 if sparse) and
-        in proportion to the image's side, from 4 to 64.
+        Size of a grid cell in pixels. Default: 8 for 0.35 megapixels (4 for "sparse"), and in
+        proportion to the side of the image, from 4 to 64.
     sigma_luma, sigma_chroma : float
-        Size of the grid's cells in 8-bit grey levels.
+        Size of a grid cell in 8-bit grey levels.
     scale : float, optional
-        The error, in the map's unit, from which on a value is wrong rather than noisy. By default
-        3 % of the map's range (between its 5th and 95th percentile, noise and outliers aside),
-        twice its noise if that is larger, and for stereo at least half a pixel.
+        Smallest error of an outlier, in the map's unit; smaller errors are noise. Default: 3 % of
+        the map's range (5th to 95th percentile, without noise and outliers), or twice its noise if
+        that is larger, and for "stereo" at least half a pixel.
     reference_max : float, optional
-        The reference value that means white, where it is not the dtype's usual one.
+        Value of white in the reference. Default: 255, 65535 or 1, by its dtype.
     dtype : dtype, optional
-        The result's, if not the map's. Integer results are rounded.
+        Dtype of the result. Default: that of the map. Integer results are rounded.
 
     Returns
     -------
@@ -122,12 +128,12 @@ def refine_depth(
     """
     guide = validation.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]
-    wanted = validation.depth_target(depth, shape, dtype)
+    checked = validation.depth_target(depth, shape, dtype)
     kind = PRESETS[validation.choice("preset", preset, PRESETS)]
     unknown = validation.number_list("invalid", invalid)
     if kind.zero_is_unknown:
         unknown = (*unknown, 0.0)
-    values = wanted.values[..., 0].astype(np.float64)
+    values = checked.values[..., 0].astype(np.float64)
     trust = _trust(values, confidence, mask, unknown)
     known = trust > 0
     validation.some_known("depth", known)
@@ -140,21 +146,21 @@ def refine_depth(
         sigma_chroma,
         reference_max=guide.highest,
     )
-    if unit == 0:  # all values are the same
-        return validation.as_dtype(np.full(wanted.shape, middle), wanted.dtype)
-    z = np.where(known, _units(values, middle, unit), 0).astype(np.float32)
+    if unit == 0:  # all values are equal
+        return validation.as_dtype(np.full(checked.shape, middle), checked.dtype)
+    z = np.where(known, _in_units(values, middle, unit), 0).astype(np.float32)
     view = LeftView(middle, unit) if kind.stereo else None
     x = _refine(grid, guide, z, trust, view)
     return validation.as_dtype(
-        (middle + unit * x.astype(np.float64)).reshape(wanted.shape), wanted.dtype
+        (middle + unit * x.astype(np.float64)).reshape(checked.shape), checked.dtype
     )
 
 
 def _refine(
     grid: BilateralGrid, guide: validation.Reference, z: Array, trust: Array, view: LeftView | None
 ) -> Array:
-    """The recipe, in a unit in which 1 is the size of an edge."""
-    bold = anneal(grid, z, trust, _first(guide, z, trust, view), _BOLD, view)
+    """Refine a map `z` in units of the size of an edge."""
+    bold = anneal(grid, z, trust, _first_weights(guide, z, trust, view), _BOLD, view)
     cautious = anneal(grid, z, trust, trust, _CAUTIOUS, view)
     x = _join(guide, bold, cautious, z, trust > 0, view)
     for _ in range(2):
@@ -164,7 +170,7 @@ def _refine(
             z,
             trust / np.square(1 + np.square(x - z)),
             scale=0.5,
-            sigma_rgb=30 * _brightness(guide),
+            sigma_rgb=30 * _contrast(guide),
             reference_max=guide.highest,
         )
     return x
@@ -178,28 +184,30 @@ def _join(
     known: Array,
     view: LeftView | None,
 ) -> Array:
-    """Take the grid's blocks and lone vertices from both solutions, then choose among them."""
+    """Filter the blocks of grid cells out of both solutions, then choose between them."""
     both = np.stack([bold.x, cautious.x], axis=2)
-    sigma_rgb = 4 * _brightness(guide)
+    sigma_rgb = 4 * _contrast(guide)
     both = domain_transform(both, guide.pixels, 4, sigma_rgb, reference_max=guide.highest)
-    calm = np.ascontiguousarray(np.moveaxis(median(both, 5), 2, 0))
-    x = choose(Solution(calm[0], bold.weights), calm[1], z, known, view)
-    # The median takes away lines of one or two pixels.
-    lines = np.where(np.abs(both[..., 1] - calm[1]) > DIFFERENT, both[..., 1], x)
+    filtered = np.ascontiguousarray(np.moveaxis(median(both, 5), 2, 0))
+    x = choose(Solution(filtered[0], bold.weights), filtered[1], z, known, view)
+    # The median removes lines of one or two pixels: choose once more with them.
+    lines = np.where(np.abs(both[..., 1] - filtered[1]) > DIFFERENT, both[..., 1], x)
     return choose(Solution(x, bold.weights), lines, z, known, view)
 
 
-def _brightness(guide: validation.Reference) -> float:
-    """Differences are summed over the channels: those of a gray reference are a third of RGB's."""
+def _contrast(guide: validation.Reference) -> float:
+    """Contrast relative to RGB: filters sum it over the channels, so gray has a third of it."""
     channels: int = guide.pixels.shape[2]
     return channels / 3
 
 
-def _first(guide: validation.Reference, z: Array, trust: Array, view: LeftView | None) -> Array:
-    """The weights of the first round: where the map varies little, and away from the margin."""
+def _first_weights(
+    guide: validation.Reference, z: Array, trust: Array, view: LeftView | None
+) -> Array:
+    """Weights of the first round: high where the map varies little, 0 in the left margin."""
     known = trust > 0
-    sigma_rgb = 64 * _brightness(guide)
-    data = np.where(known, np.clip(z, -_FARTHEST, _FARTHEST), np.nan)
+    sigma_rgb = 64 * _contrast(guide)
+    data = np.where(known, np.clip(z, -_MAX_DEVIATION, _MAX_DEVIATION), np.nan)
     c = edge_aware_variance(data, guide.pixels, 32, sigma_rgb, 3.0, reference_max=guide.highest)
     c = np.where(c > _LEAST_WEIGHT, c, 0) * trust
     if view is not None:
@@ -210,7 +218,7 @@ def _first(guide: validation.Reference, z: Array, trust: Array, view: LeftView |
 def _trust(
     values: Array, confidence: ArrayLike | None, mask: ArrayLike | None, unknown: tuple[float, ...]
 ) -> Array:
-    """A weight per pixel, at most 1, and 0 where the value is unknown."""
+    """A weight per pixel: at most 1, and 0 where the value is unknown."""
     trust = validation.pixel_weights("confidence", confidence, values.shape, np.dtype(np.float64))
     largest = float(trust.max())
     known = np.isfinite(values) & ~np.isin(values, unknown)
@@ -220,14 +228,14 @@ def _trust(
     return np.where(weights > _LEAST_WEIGHT, weights, 0)
 
 
-def _units(values: Array, middle: float, unit: float) -> Array:
-    """Distances from the middle in units, as far as float32 can square them."""
+def _in_units(values: Array, middle: float, unit: float) -> Array:
+    """Signed distances from the middle in units, clipped so that float32 can square them."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.clip((values - middle) / unit, -1e9, 1e9)
 
 
 def _unit(values: Array, known: Array, kind: Preset) -> float:
-    """The size of an edge, by the map's range and noise; 0 if all its values are the same."""
+    """Size of an edge, from the map's range and noise; 0 if all values are equal."""
     data = values[known]
     largest = float(np.abs(data).max()) or 1.0
     scaled = np.where(known, values, np.nan) / largest
@@ -235,11 +243,11 @@ def _unit(values: Array, known: Array, kind: Preset) -> float:
     noise = 1.4826 * float(np.median(deviation))
     data = data / largest
 
-    def of_range(part: Array) -> float:
+    def unit_of(part: Array) -> float:
         low, high = np.percentile(part, (5, 95))
-        return _UNIT_OF_RANGE * float(high - low)
+        return _UNIT_PER_RANGE * float(high - low)
 
-    usual = deviation <= max(of_range(data), 2 * noise)
-    unit = max(of_range(data[usual]) if usual.any() else 0.0, 2 * noise) or of_range(data)
-    unit = unit or _UNIT_OF_RANGE * float(np.ptp(data))
+    inliers = deviation <= max(unit_of(data), 2 * noise)
+    unit = max(unit_of(data[inliers]) if inliers.any() else 0.0, 2 * noise) or unit_of(data)
+    unit = unit or _UNIT_PER_RANGE * float(np.ptp(data))
     return max(unit * largest, kind.least_unit if unit > 0 else 0.0)

@@ -1,1 +1,5 @@
-"""Depth super-resolution."""
+"""Super-resolution of depth maps."""
+
+from bilateral.tasks.superres.depth import superres_depth
+
+__all__ = ["superres_depth"]

@@ -1,4 +1,4 @@
-"""How noisy a map is, found from what a smooth estimate leaves of it."""
+"""Estimate the noise of a map from its residuals to a smooth estimate."""
 
 from typing import Any
 
@@ -8,24 +8,23 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _BINS = 8
-_FEWEST = 16
-"""Values of a bin."""
-_LEAST = 1e-3
-"""Of the range of the values: less noise than that is taken for that much."""
+_LEAST_PER_BIN = 16
+_LEAST_NOISE = 1e-3
+"""Smallest level of the noise, relative to the range of the values."""
 
 
 def noise_levels(residuals: Array, values: Array, known: Array) -> Array:
-    """The standard deviation of the noise as a function of the value, at each pixel.
+    """Return the standard deviation of the noise at each pixel, as a function of the value.
 
-    Depth cameras and stereo are noisier at some depths than at others. The values are divided into
-    a few bins, each with as many of the known pixels; in each, 1.48 times the median of the
-    residuals' magnitudes does not mind the residuals at edges. Between the bins' medians it is
-    interpolated.
+    Depth cameras and stereo are noisier at some depths than at others. The known values are
+    divided into up to eight bins of equal size. The level of a bin is 1.48 times the median
+    magnitude of its residuals, which is robust to the large residuals at edges. Levels are
+    interpolated linearly between the bins' medians.
 
     Parameters
     ----------
     residuals : array
-        What is noisy, less a smooth estimate of it.
+        The noisy map minus a smooth estimate of it.
     values : array
         The estimate.
     known : array of bool
@@ -36,11 +35,11 @@ def noise_levels(residuals: Array, values: Array, known: Array) -> Array:
         Like `values`, above 0.
     """
     v, e = values[known].astype(np.float64), np.abs(residuals[known], dtype=np.float64)
-    bins = max(1, min(_BINS, v.size // _FEWEST))
+    bins = max(1, min(_BINS, v.size // _LEAST_PER_BIN))
     order = np.argsort(v, kind="stable")
     parts = [part for part in np.array_split(order, bins) if part.size > 0]
     centres = [np.median(v[part]) for part in parts]
     levels = 1.4826 * np.array([np.median(e[part]) for part in parts])
     low, high = np.percentile(v, [5, 95])
-    floor = _LEAST * (high - low) or _LEAST * abs(float(high)) or 1.0
+    floor = _LEAST_NOISE * (high - low) or _LEAST_NOISE * abs(float(high)) or 1.0
     return np.interp(values, centres, np.maximum(levels, floor)).astype(values.dtype)

@@ -1,5 +1,7 @@
 """Depth super-resolution (paper, section 5.2; supplement, "Depth Superresolution")."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,11 +11,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
 from bilateral.filters import resize
+from bilateral.filters.block_means import BlockMeans
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.filters.median import median
 from bilateral.filters.polish import polish
 from bilateral.grid import BilateralGrid
-from bilateral.numerics.observation import BlockMeans
 from bilateral.solver import BilateralSolver
 from bilateral.tasks.superres.noise import noise_levels
 
@@ -23,19 +25,19 @@ PRESETS = ("best", "fast", "paper")
 
 _SIGMAS = (8, 4, 3)
 _SMOOTHNESS = 0.6
-"""For confidences that sum to 1/4 for each low-resolution pixel, whatever the factor."""
-_STEPS = 15
-_FILTER = (16, 16)
+"""For confidences that sum to 1/4 over each low-resolution pixel, whatever the factor."""
+_PAPER_STEPS = 15
+_FILTER_SIGMAS = (16, 16)
 
 _ROUNDS = 3
-"""Of back-projection. Each moves the block means about as far as the noise lets them."""
+"""Rounds of back-projection. Each moves the block means about as far as their noise allows."""
 _ROUND_SMOOTHNESS = 0.7
-"""For confidences that sum to 1 for a low-resolution pixel with the usual noise."""
+"""For confidences that sum to 1 over a low-resolution pixel with typical noise."""
 _ROUND_ANCHOR = 0.25
-"""How much the last estimate counts, on the same scale. It keeps holes as the first one left them,
-and vertices that few blocks see."""
-_EDGE = 0.2
-"""Neighbours in the polished map differ by less than this part of the noise, unless at an edge."""
+"""Weight of the last estimate, on the same scale. It preserves the values in holes and at vertices
+that few blocks cover."""
+_EDGE_PER_NOISE = 0.2
+"""Size of an edge in the polished map, relative to the noise."""
 
 
 def superres_depth(
@@ -50,7 +52,7 @@ def superres_depth(
     reference_max: float | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Bring a low-resolution depth map to the resolution of a photograph of the same scene.
+    """Enlarge a low-resolution depth map to the resolution of a photograph of the same scene.
 
     Parameters
     ----------
@@ -60,25 +62,25 @@ def superres_depth(
         The photograph, aligned with the depth map: uint8, uint16 or floating point, with white at
         255, 65535 or 1.
     factor : float, optional
-        Pixels of the reference per pixel of the depth map; any number from 1 on. Left out, it
-        follows from the shapes, H / h and W / w. Given, the depth map may reach beyond the
-        reference at the right and at the bottom, by less than one of its pixels.
+        Pixels of the reference per pixel of the depth map, any number from 1 on. Default: H / h and
+        W / w. With a factor, the depth map may extend beyond the reference at the right and at the
+        bottom, by less than one of its pixels.
     preset : {"best", "fast", "paper"}
-        "best" takes a low-resolution value for what it is, the mean over its block, with noise
-        whose level is found from the map itself, and ends with a polish of the pixels. "fast" is
-        the paper's pipeline, converged. "paper" is exactly what the paper's authors did: bicubic
+        "best" treats a low-resolution value as the noisy mean over its block. It estimates the
+        level of the noise from the map, and ends with a `polish`. "fast" is the paper's pipeline,
+        solved to convergence. "paper" is exactly the pipeline of the paper's authors: bicubic
         enlargement, Gaussian confidences, 15 steps, domain transform, and a 5 x 5 median.
     confidence : (h, w) array, optional
-        How much to trust each value, relative to the others; 1 everywhere if left out.
+        Weight of each value relative to the others. Default: 1 everywhere.
     invalid : float or floats, optional
         Values that mean a hole, such as 0.
     keep_holes : bool
-        Leave holes where the depth map has them: NaN, or the (first) `invalid` one if that was
-        given. Else they are filled from their surroundings.
+        If true, holes of the depth map stay holes: NaN, or the (first) `invalid` value. Otherwise
+        they are filled from their surroundings.
     reference_max : float, optional
-        The reference value that means white, where it is not the dtype's usual one.
+        Value of white in the reference. Default: 255, 65535 or 1, by its dtype.
     dtype : dtype, optional
-        The result's, if not the depth map's. Integer results are rounded.
+        Dtype of the result. Default: that of the depth map. Integer results are rounded.
 
     Returns
     -------
@@ -90,13 +92,13 @@ def superres_depth(
     >>> from bilateral.tasks import superres_depth
     >>> photo = np.zeros((32, 48), np.uint8)
     >>> photo[:, 27:] = 255
-    >>> depth = np.array([[1, 1, 1, 2.25, 3, 3]] * 4)  # the fourth column sees both sides
+    >>> depth = np.array([[1, 1, 1, 2.25, 3, 3]] * 4)  # the fourth column covers both sides
     >>> superres_depth(depth, photo)[16, [0, 26, 27, 47]].round(2).tolist()
     [1.0, 1.0, 3.0, 3.0]
     """
     validation.choice("preset", preset, PRESETS)
-    marks = validation.number_list("invalid", invalid)
-    low = validation.lowres_depth("depth_lowres", depth_lowres, marks, dtype)
+    hole_values = validation.number_list("invalid", invalid)
+    low = validation.lowres_depth("depth_lowres", depth_lowres, hole_values, dtype)
     guide = validation.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]
     trust = validation.pixel_weights("confidence", confidence, low.values.shape, low.values.dtype)
@@ -111,53 +113,55 @@ def superres_depth(
     )
     weights = np.where(known, trust / trust.max(), 0).astype(low.values.dtype)
     values = _filled(np.where(known, low.values, np.nan))
-    x = _enlarge(values, weights, scene, exactly=preset == "paper")
+    x = _enlarge(values, weights, scene, as_in_paper=preset == "paper")
     if preset == "best":
-        x = _improve(x, values, weights, scene)
+        x = _fit_block_means(x, values, weights, scene)
     x = x[: shape[0], : shape[1]]
     if keep_holes:
-        covers = BlockMeans(low.values, padded).spread(~known) > 0
-        x = np.where(covers[: shape[0], : shape[1]], marks[0] if marks else np.nan, x)
+        holes = BlockMeans(low.values, padded).spread(~known) > 0
+        hole_value = hole_values[0] if hole_values else np.nan
+        x = np.where(holes[: shape[0], : shape[1]], hole_value, x)
     return validation.as_dtype(x, low.dtype)
 
 
 class _Scene(NamedTuple):
-    """The grid and pixels of the reference."""
+    """The reference: its grid, its pixels and its white."""
 
     grid: BilateralGrid
     pixels: Array
     white: float
 
     def smooth(self, x: Array) -> Array:
-        """What the authors end with: the blocks of the grid go, and lone vertices' noise."""
-        return median(domain_transform(x, self.pixels, *_FILTER, reference_max=self.white), 5)
+        """Remove the blocks of grid cells and the noise of single vertices, as in the paper."""
+        x = domain_transform(x, self.pixels, *_FILTER_SIGMAS, reference_max=self.white)
+        return median(x, 5)
 
 
 def _filled(low: Array) -> Array:
-    """Fill holes smoothly, for what interpolates across them; they get no confidence."""
+    """Fill holes smoothly, so that bicubic interpolation can cross them; their weight is 0."""
     if np.isfinite(low).all():
         return low
-    space = BilateralGrid.from_features(np.zeros((*low.shape, 0), np.uint8), (), 1)
-    smooth = BilateralSolver(space, 0.01).solve(low)
+    pixel_grid = BilateralGrid.from_features(np.zeros((*low.shape, 0), np.uint8), (), 1)
+    smooth = BilateralSolver(pixel_grid, 0.01).solve(low)
     return np.where(np.isfinite(low), low, smooth)
 
 
-def _enlarge(low: Array, weights: Array, scene: _Scene, exactly: bool) -> Array:
-    """The authors' pipeline; not `exactly` if it shall converge."""
+def _enlarge(low: Array, weights: Array, scene: _Scene, as_in_paper: bool) -> Array:
+    """Enlarge by the paper's pipeline, with the paper's steps or solved to convergence."""
     target = resize.bicubic(low, scene.grid.shape)
     support = _support(weights, scene.grid.shape)
     solver = (
-        BilateralSolver(scene.grid, _SMOOTHNESS, method="paper", max_iterations=_STEPS)
-        if exactly
+        BilateralSolver(scene.grid, _SMOOTHNESS, method="paper", max_iterations=_PAPER_STEPS)
+        if as_in_paper
         else BilateralSolver(scene.grid, _SMOOTHNESS)
     )
     return scene.smooth(solver.solve(target, support))
 
 
 def _support(weights: Array, shape: tuple[int, ...]) -> Array:
-    """The sum of Gaussians around low-resolution pixels' centres, each with the mass weight / 4."""
+    """Sum Gaussians at the centres of the low-resolution pixels, each of mass weight / 4."""
     factors = [n / m for n, m in zip(shape, weights.shape, strict=True)]
-    # sigma is a quarter of a low-resolution pixel
+    # sigma is a quarter of a low-resolution pixel: exp(-t^2 / (2 (1/4)^2))
     support = resize.interpolate(weights, shape, lambda t: np.exp(-8 * t * t), 2)
     for factor in factors:
         support /= 2 * _gaussian_sum(factor)
@@ -165,40 +169,43 @@ def _support(weights: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _gaussian_sum(factor: float) -> float:
-    """The sum over all pixels of a Gaussian of sigma = factor / 4 around a block's centre."""
+    """Sum a Gaussian of sigma = factor / 4 at the centre of a block over all pixels."""
     reach = math.ceil(3 * factor)
     x = np.arange(-reach, reach + 1) + (factor - 1) / 2 % 1
     return float(np.exp(-8 * (x / factor) ** 2).sum())
 
 
-def _improve(x: Array, low: Array, weights: Array, scene: _Scene) -> Array:
-    """Fit the block means, by the noise that is left in them, then polish the pixels."""
+def _fit_block_means(x: Array, low: Array, weights: Array, scene: _Scene) -> Array:
+    """Fit the block means to the data within their noise, then polish the pixels."""
     solver = BilateralSolver(scene.grid, _ROUND_SMOOTHNESS)
     for _ in range(_ROUNDS):
-        seen, _ = _observe(x, low, weights)
-        target, confidence = seen.back_project(x)
+        observation, _ = _observe(x, low, weights)
+        target, confidence = observation.back_project(x)
         anchor = _ROUND_ANCHOR * low.size / x.size
-        sum_ = confidence + anchor
-        x = scene.smooth(solver.solve((confidence * target + anchor * x) / sum_, sum_))
-    seen, noise = _observe(x, low, weights)
+        total = confidence + anchor
+        x = scene.smooth(solver.solve((confidence * target + anchor * x) / total, total))
+    observation, noise = _observe(x, low, weights)
     octaves = math.log2(math.sqrt(x.size / low.size))
     return polish(
         x,
         scene.pixels,
-        scale=_EDGE * noise,
+        scale=_EDGE_PER_NOISE * noise,
         smoothness=6 * 2 ** (-(octaves - 1) / 2),
         sigma_rgb=120 * 2 ** (-2 * (octaves - 1) / 3),
         anchor=0.05 * 2**-octaves,
-        observation=seen,
+        observation=observation,
         rounds=3,
         reference_max=scene.white,
     )
 
 
 def _observe(x: Array, low: Array, weights: Array) -> tuple[BlockMeans, float]:
-    """What was seen, by the inverse of its variance, and the usual noise, for a weight of 1."""
+    """Weight the data by the inverse variance of their noise; also return the typical noise.
+
+    Data with typical noise keep their weight.
+    """
     means = BlockMeans(low, (x.shape[0], x.shape[1])).means(x)
     levels = noise_levels(low - means, means, weights > 0)
-    usual = float(np.median(levels[weights > 0]))
-    relative = weights * (usual / np.maximum(levels, usual / 4)) ** 2
-    return BlockMeans(low, (x.shape[0], x.shape[1]), relative), usual
+    typical = float(np.median(levels[weights > 0]))
+    relative = weights * (typical / np.maximum(levels, typical / 4)) ** 2
+    return BlockMeans(low, (x.shape[0], x.shape[1]), relative), typical
