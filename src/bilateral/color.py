@@ -1,4 +1,4 @@
-"""Colour: the luma and chroma of an image, there and back; the light behind sRGB values."""
+"""Convert colours: RGB to luma and chroma (BT.601) and back, sRGB to linear light and back."""
 
 import functools
 from typing import Any
@@ -17,18 +17,18 @@ RGB_TO_YUV = np.array(
 YUV_OFFSET = np.array([0.0, 128.0, 128.0])
 _CHROMA_TO_RGB = np.linalg.inv(RGB_TO_YUV)[:, 1:]
 _FAINT = 1e-9
-"""Of white: a difference between channels below this is none."""
+"""Differences between channels below this fraction of white are rounding errors."""
 
 
 def feature_map(channels: int, highest: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Matrix and offset that turn reference values into features in 8-bit grey levels.
+    """Return the matrix and offset that convert reference values to features in 8-bit grey levels.
 
     Parameters
     ----------
     channels : int
         1 for a gray reference (its feature is luma), 3 for RGB (Y, U, V).
     highest : float
-        The reference value that means white.
+        Value of white in the reference.
 
     Returns
     -------
@@ -42,9 +42,9 @@ def feature_map(channels: int, highest: float) -> tuple[NDArray[np.float64], NDA
 
 
 def luma(pixels: NDArray[Any]) -> NDArray[Any]:
-    """The luma of gray (H, W, 1) or RGB (H, W, 3) pixels, on their own scale, as (H, W).
+    """Return the luma (H, W) of gray (H, W, 1) or RGB (H, W, 3) pixels, on the same scale.
 
-    In float64 if the pixels are, else in float32.
+    The result is float64 if the pixels are, else float32.
     """
     dtype = np.float64 if pixels.dtype == np.float64 else np.float32
     if pixels.shape[-1] == 1:
@@ -53,13 +53,13 @@ def luma(pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 def chroma(pixels: NDArray[Any], highest: float) -> NDArray[np.float32]:
-    """U and V of RGB pixels as (H, W, 2), in 8-bit grey levels; 0 for gray.
+    """Return U and V of RGB pixels as (H, W, 2), in 8-bit grey levels; 0 for gray.
 
     Parameters
     ----------
     pixels : (H, W, 3) array
     highest : float
-        The value that means white.
+        Value of white.
     """
     rows = (RGB_TO_YUV[1:] * (255.0 / highest)).astype(np.float32)
     return np.stack([_combine(pixels, row) for row in rows], axis=-1)
@@ -68,11 +68,11 @@ def chroma(pixels: NDArray[Any], highest: float) -> NDArray[np.float32]:
 def colored(
     luma: NDArray[Any], chroma: NDArray[np.float32], highest: float, dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """RGB pixels of a given luma and chroma.
+    """Return RGB pixels of a given luma and chroma.
 
-    A colour that would not lie between black and white gets paler until it does: its hue and luma
-    stay. What is brighter than white, or darker than black, is gray. Integers are rounded such
-    that their luma rounds to the given one.
+    A colour outside the range from black to white becomes paler until it fits: its hue and luma
+    stay. A pixel brighter than white or darker than black is gray. Integers are rounded so that
+    their luma rounds to the given luma.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ def colored(
     chroma : (H, W, 2) array
         U and V in 8-bit grey levels; 0 for gray.
     highest : float
-        The luma that means white.
+        Luma of white.
     dtype : dtype
-        Of the result.
+        Dtype of the result.
     """
     weights = (_CHROMA_TO_RGB * (highest / 255)).astype(luma.dtype)
     offsets = [_combine(chroma, row) for row in weights]
@@ -90,9 +90,9 @@ def colored(
     down = -np.minimum(np.minimum(offsets[0], offsets[1]), offsets[2])
     least = highest * _FAINT
     room = np.minimum((highest - luma) / np.maximum(up, least), luma / np.maximum(down, least))
-    pale = np.clip(room, 0, 1)
+    saturation = np.clip(room, 0, 1)
     low, high = np.minimum(luma, 0), np.maximum(luma, highest)
-    red, green, blue = (np.clip(luma + pale * offset, low, high) for offset in offsets)
+    red, green, blue = (np.clip(luma + saturation * offset, low, high) for offset in offsets)
     out = np.empty((*luma.shape, 3), dtype)
     if dtype.kind == "u":
         red, blue = np.rint(red), np.rint(blue)
@@ -103,7 +103,7 @@ def colored(
 
 
 def _combine(pixels: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
-    """The weighted sum over the channels, in the weights' dtype."""
+    """Weighted sum over the channels, in the dtype of the weights."""
     dtype = weights.dtype
     total: NDArray[Any] = np.multiply(pixels[..., 0], weights[0], dtype=dtype)
     for channel in range(1, len(weights)):
@@ -112,13 +112,13 @@ def _combine(pixels: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
 
 
 def srgb_to_linear(values: NDArray[Any]) -> NDArray[np.float32]:
-    """The light that sRGB values stand for, white being 1 (IEC 61966-2-1).
+    """Convert sRGB values to linear light, with white at 1 (IEC 61966-2-1).
 
     Parameters
     ----------
     values : array
-        uint8 or uint16 of the full range, or floating point with white at 1. Numbers below 0 and
-        above 1 follow the same curve.
+        uint8 or uint16 of the full range, or floating point with white at 1. Values above 1 follow
+        the same curve, values below 0 its linear part.
     """
     if values.dtype.kind == "u":
         return _linear_table(values.dtype.itemsize).take(values)
@@ -129,14 +129,14 @@ def srgb_to_linear(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def linear_to_srgb(light: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Undo `srgb_to_linear`; integers are rounded, and what is beyond white is white."""
+    """Invert `srgb_to_linear`; integers are rounded and clipped to black and white."""
     if dtype.kind != "u":
         return _encode(light).astype(dtype, copy=False)
-    shown: NDArray[np.float32] = np.clip(light, 0, 1)
+    clipped: NDArray[np.float32] = np.clip(light, 0, 1)
     if dtype.itemsize == 1:
-        root = np.rint(np.sqrt(shown) * np.float32(65535)).astype(np.uint16)
+        root = np.rint(np.sqrt(clipped) * np.float32(65535)).astype(np.uint16)
         return _srgb_table().take(root)
-    values: NDArray[Any] = np.rint(_encode(shown) * np.iinfo(dtype).max).astype(dtype)
+    values: NDArray[Any] = np.rint(_encode(clipped) * np.iinfo(dtype).max).astype(dtype)
     return values
 
 
@@ -149,13 +149,13 @@ def _encode(light: NDArray[Any]) -> NDArray[np.float32]:
 
 @functools.cache
 def _linear_table(size: int) -> NDArray[np.float32]:
-    """The light of every value of 1 or 2 bytes."""
+    """Linear light of every integer of `size` bytes, 1 or 2."""
     levels = 256**size
     return srgb_to_linear(np.arange(levels, dtype=np.float64) / (levels - 1))
 
 
 @functools.cache
 def _srgb_table() -> NDArray[np.uint8]:
-    """8-bit values by the square root of the light, along which the curve is nearly straight."""
+    """8-bit sRGB values by the square root of the light: their relation is nearly linear."""
     root = np.arange(65536) / 65535
     return np.rint(_encode(root * root) * 255).astype(np.uint8)

@@ -1,9 +1,11 @@
-"""Confidence: how much to believe each pixel of a target, made from what is known about it.
+"""Confidence measures: how much to trust each pixel of a target.
 
-All of these return an (H, W) array of numbers from 0 to 1, float64 if a map given is float64 (or of
-integers that need it), else float32. A value that is not finite has confidence 0, and never
-changes the confidence of others.
+Every function returns an (H, W) array of numbers from 0 to 1: float64 if an input map is float64
+(or of integers that need float64), else float32. A value that is not finite has confidence 0, and
+never changes the confidence of other pixels.
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Sequence
@@ -17,10 +19,10 @@ from bilateral.filters.domain_transform import domain_transform
 
 Array = NDArray[Any]
 
-_STEEPEST = 1e150
-"""A standard deviation is at most this many sigmas per unit, so that its square is finite."""
-_SMOOTH = 1.0
-"""Disparities of neighbouring pixels differ by at most this on one surface."""
+_MAX_SIGMAS = 1e150
+"""Standard deviations are limited to this many sigmas, so that their squares are finite."""
+_SAME_SURFACE = 1.0
+"""Largest difference between the disparities of neighbouring pixels of one surface."""
 
 
 def edge_aware_variance(
@@ -33,27 +35,27 @@ def edge_aware_variance(
     *,
     reference_max: float | None = None,
 ) -> Array:
-    """Believe a map where it varies little, within the edges of a reference.
+    """Trust a map where its local variance, within the edges of a reference, is low.
 
-    ``exp(-V / (2 sigma^2))`` with ``V = DT(Z^2) - DT(Z)^2``, where DT is the domain transform
-    (supplement, section 3, which has these defaults and a margin of 80 for the disparities of
-    Middlebury).
+    The confidence is ``exp(-V / (2 sigma^2))`` with ``V = DT(Z^2) - DT(Z)^2``, where DT is the
+    domain transform (supplement, section 3, with these defaults and a margin of 80 for the
+    disparities of Middlebury).
 
     Parameters
     ----------
     target : (H, W) or (H, W, K) array
-        The map Z; the variances of its channels are added.
+        The map Z. The variances of its channels are added.
     reference : (H, W) or (H, W, C) array
-        As for `bilateral.domain_transform`.
+        Guide image, as for `bilateral.domain_transform`.
     sigma_xy, sigma_rgb : float
-        Extent of the domain transform, in pixels and in 8-bit grey levels.
+        Sigmas of the domain transform, in pixels and in 8-bit grey levels.
     sigma : float
-        The standard deviation, in the target's unit, at which the confidence is ``exp(-1/2)``.
+        Standard deviation with a confidence of ``exp(-1/2)``, in the target's unit.
     margin : int or (int, int)
-        So many columns at the left, or at the left and at the right, get confidence 0. Stereo
-        matching finds no partner there: at the left of a left view, at the right of a right view.
+        Number of columns with confidence 0 at the left, or at the left and at the right. Stereo
+        matching finds no match there: at the left of a left view, at the right of a right view.
     reference_max : float, optional
-        The reference value that means white, where it is not the dtype's usual one.
+        Value of white in the reference. Default: 255, 65535 or 1, by its dtype.
 
     Returns
     -------
@@ -72,7 +74,7 @@ def edge_aware_variance(
     """
     guide = validation.reference(reference, reference_max, channels=(1, 2, 3))
     height, width, _ = guide.pixels.shape
-    given = validation.target(target, (height, width), None)
+    values = validation.target(target, (height, width), None).values
     sigma = validation.positive("sigma", sigma)
     margins = margin if isinstance(margin, list | tuple) else (margin, 0)
     left, right = validation.one_or_two(
@@ -80,10 +82,10 @@ def edge_aware_variance(
     )
     sigma_xy = validation.positive("sigma_xy", sigma_xy)
     sigma_rgb = validation.positive("sigma_rgb", sigma_rgb)
-    known = np.asarray(np.isfinite(given.values).all(axis=2))
+    known = np.asarray(np.isfinite(values).all(axis=2))
     if not known.any():
-        return np.zeros((height, width), given.values.dtype)
-    z, unit = _centred(given.values, known)
+        return np.zeros((height, width), values.dtype)
+    z, unit = _centred(values, known)
     means = domain_transform(
         np.concatenate([z * z, z], axis=2),
         guide.pixels,
@@ -93,15 +95,15 @@ def edge_aware_variance(
     )
     squares, mean = np.split(means, 2, axis=2)
     deviation = np.sqrt(np.maximum(squares - mean * mean, 0).sum(axis=2))
-    c: Array = np.exp(-0.5 * (deviation * min(unit / sigma, _STEEPEST)) ** 2)
+    c: Array = np.exp(-0.5 * (deviation * min(unit / sigma, _MAX_SIGMAS)) ** 2)
     c[~known] = 0
     c[:, :left] = 0
     c[:, max(0, width - right) :] = 0
-    return c.astype(given.values.dtype)
+    return c.astype(values.dtype)
 
 
 def _centred(values: Array, known: Array) -> tuple[Array, float]:
-    """Values in float64 around 0, at most about 1, and their unit: squares then lose little."""
+    """Centre and scale values to about 1 in float64, so that squares lose few digits."""
     unit = float(np.abs(values[known]).max()) or 1.0
     scaled = np.where(known[..., np.newaxis], values, np.nan) / np.float64(unit)
     centred: Array = scaled - np.median(scaled[known], axis=0)
@@ -115,25 +117,25 @@ def upsampling_support(
     *,
     overlap: str = "nearest",
 ) -> Array:
-    """Believe an upsampled map near the centres of the pixels that it was made from.
+    """Trust an upsampled map near the centres of its low-resolution pixels.
 
-    ``exp(-r^2 / (2 sigma^2))`` at the distance r from a low-resolution pixel's centre: a Gaussian
-    bump for the support of each (the paper's depth super-resolution). The centre of pixel i lies at
-    ``(i + 1/2) factor - 1/2``.
+    The confidence is ``exp(-r^2 / (2 sigma^2))`` at the distance r from the centre of a
+    low-resolution pixel: a Gaussian bump for the support of each pixel (the paper's depth
+    super-resolution). The centre of pixel i is at ``(i + 1/2) factor - 1/2``.
 
     Parameters
     ----------
     shape : (int, int)
         Height and width of the upsampled map.
     factor : float or (float, float)
-        High-resolution pixels per low-resolution pixel, along both axes or along y and x; any
-        positive real number. Where it does not divide the shape, the last pixels lie in part
+        High-resolution pixels per low-resolution pixel, along both axes or along y and x: any
+        positive number. If it does not divide the shape, the last low-resolution pixels extend
         beyond the border.
     sigma : float, optional
-        In high-resolution pixels; a quarter of the factor by default, as in the paper.
+        Standard deviation of a bump in high-resolution pixels. Default: a quarter of the factor,
+        as in the paper.
     overlap : {"nearest", "sum"}
-        Where bumps overlap: only the nearest counts, so that no confidence exceeds 1, or their
-        sum.
+        Where bumps overlap: take the nearest, so that no confidence exceeds 1, or the sum.
 
     Returns
     -------
@@ -153,13 +155,13 @@ def upsampling_support(
         _bumps(n, step, step / 4 if sigma is None else sigma, overlap == "sum")
         for n, step in zip(size, factors, strict=True)
     )
-    # A Gaussian of the distance is one along y times one along x; so is a sum over a grid of them.
+    # The bumps are separable, and so is their sum over a grid.
     support: Array = np.outer(along_y, along_x).astype(np.float32)
     return support
 
 
 def _bumps(n: int, factor: float, sigma: float, add: bool) -> Array:
-    """The bumps along one axis of n pixels: the nearest, or their sum."""
+    """Gaussian bumps along one axis of n pixels: the nearest, or their sum."""
     x = np.arange(n) + 0.5
     count = max(1, math.ceil(n / factor - 1e-6))
     nearest = np.minimum(np.floor(x / factor), count - 1)
@@ -173,18 +175,19 @@ def _bumps(n: int, factor: float, sigma: float, add: bool) -> Array:
 
 
 def from_interval(lower: ArrayLike, upper: ArrayLike, *, scale: float = 1.0) -> tuple[Array, Array]:
-    """Turn an interval of likely values per pixel into a target and its confidence.
+    """Convert an interval of likely values per pixel to a target and its confidence.
 
-    The target is the interval's middle ``(l + u) / 2``, the confidence ``exp(l - u)`` (supplement,
-    stereo-based defocus): 1 for a point, less the longer the interval.
+    The target is the middle of the interval, ``(l + u) / 2``, the confidence ``exp(l - u)``
+    (supplement, stereo-based defocus): 1 for a point, and lower for longer intervals.
 
     Parameters
     ----------
     lower, upper : (H, W) array
-        The interval's ends. Where one is not finite, the confidence is 0 and the target NaN.
+        Ends of the interval. Where one of them is not finite, the confidence is 0 and the target
+        NaN.
     scale : float
-        The length at which the confidence is ``exp(-1)``, in the ends' unit. The paper's
-        disparities have 1.
+        Length with a confidence of ``exp(-1)``, in the unit of the ends. The paper uses 1 for
+        disparities.
 
     Returns
     -------
@@ -204,7 +207,7 @@ def from_interval(lower: ArrayLike, upper: ArrayLike, *, scale: float = 1.0) -> 
     known = np.isfinite(low) & np.isfinite(high)
     l, u = (np.where(known, end, 0).astype(np.float64) for end in (low, high))  # noqa: E741
     target = np.where(known, l / 2 + u / 2, np.nan)
-    with np.errstate(over="ignore"):  # a length beyond all numbers has confidence 0
+    with np.errstate(over="ignore"):  # an infinite length has confidence 0
         c = np.where(known, np.exp((l - u) / scale), 0)
     return target.astype(dtype), c.astype(dtype)
 
@@ -217,28 +220,31 @@ def left_right_consistency(
     view: str = "left",
     soft: bool = False,
 ) -> Array:
-    """Believe a disparity that the other view confirms.
+    """Trust a disparity that the other view confirms.
 
-    Pixel x of the left view with the disparity d matches x - d in the right view, and x of the
-    right view x + d in the left one. The error is the difference between d and the other map's
-    disparity there. Between two pixels, that is interpolated where they differ by at most 1; where
-    they differ by more, at an edge, the one closer to d counts.
+    Pixel x of the left view with the disparity d matches x - d in the right view; pixel x of the
+    right view matches x + d in the left view. The error is the difference between d and the
+    disparity of the other map there. Between two pixels of the other map, the disparity is
+    interpolated if the two differ by at most 1. If they differ by more, at an edge, the one closer
+    to d counts.
 
     Parameters
     ----------
     left, right : (H, W) array
         Disparities of the two views in pixels, both positive for points in front of infinity.
     threshold : float
-        The largest error that is believed.
+        Largest error of a trusted disparity, in pixels.
     view : {"left", "right"}
-        Whose confidence is wanted.
+        The view of the confidence.
     soft : bool
-        ``exp(-error^2 / (2 threshold^2))`` instead of 1 up to the threshold and 0 above.
+        If true, the confidence is ``exp(-error^2 / (2 threshold^2))``. Otherwise it is 1 up to the
+        threshold and 0 above.
 
     Returns
     -------
     (H, W) array
-        0 where the disparity is not finite, leads out of the other view, or to no finite value.
+        0 where the disparity is not finite, or where its match lies outside the other view or has
+        no finite disparity.
 
     Examples
     --------
@@ -249,27 +255,27 @@ def left_right_consistency(
     d_right = validation.map_2d("right", right, ("left", d_left))
     threshold = validation.positive("threshold", threshold)
     validation.choice("view", view, ("left", "right"))
-    own, other, sign = (d_left, d_right, -1) if view == "left" else (d_right, d_left, 1)
-    error = _disagreement(own.astype(np.float64), other.astype(np.float64), sign)
+    d, d_other, sign = (d_left, d_right, -1) if view == "left" else (d_right, d_left, 1)
+    error = _disagreement(d.astype(np.float64), d_other.astype(np.float64), sign)
     with np.errstate(over="ignore"):
         c = np.exp(-0.5 * (error / threshold) ** 2) if soft else error <= threshold
-    return c.astype(np.result_type(own, other))
+    return c.astype(np.result_type(d, d_other))
 
 
-def _disagreement(own: Array, other: Array, sign: int) -> Array:
-    """|d - d'| at each pixel's match in the other view, infinite where there is none."""
-    width = own.shape[1]
-    at = np.arange(width) + sign * np.where(np.isfinite(own), own, np.inf)
-    seen = (at >= 0) & (at <= width - 1)
-    at = np.where(seen, at, 0)
-    before = np.floor(at).astype(np.intp)
+def _disagreement(d: Array, d_other: Array, sign: int) -> Array:
+    """|d - d'| at each pixel's match in the other view, infinite where there is no match."""
+    width = d.shape[1]
+    column = np.arange(width) + sign * np.where(np.isfinite(d), d, np.inf)
+    inside = (column >= 0) & (column <= width - 1)
+    column = np.where(inside, column, 0)
+    before = np.floor(column).astype(np.intp)
     after = np.minimum(before + 1, width - 1)
-    part = at - before
-    other = np.where(np.isfinite(other), other, np.inf)
-    a, b = (np.take_along_axis(other, column, axis=1) for column in (before, after))
-    b = np.where(part == 0, a, b)
+    fraction = column - before
+    d_other = np.where(np.isfinite(d_other), d_other, np.inf)
+    a, b = (np.take_along_axis(d_other, index, axis=1) for index in (before, after))
+    b = np.where(fraction == 0, a, b)
     with np.errstate(invalid="ignore"):  # inf - inf, where neither is known
-        between = np.abs(own - (a + part * (b - a)))
-        closer = np.minimum(np.abs(own - a), np.abs(own - b))
-        error = np.where(np.abs(a - b) <= _SMOOTH, between, closer)
-    return np.where(seen & ~np.isnan(error), error, np.inf)
+        interpolated = np.abs(d - (a + fraction * (b - a)))
+        closer = np.minimum(np.abs(d - a), np.abs(d - b))
+        error = np.where(np.abs(a - b) <= _SAME_SURFACE, interpolated, closer)
+    return np.where(inside & ~np.isnan(error), error, np.inf)

@@ -1,31 +1,31 @@
-"""What a solve tells besides its result."""
+"""Report of a solve: iterations, convergence and time."""
 
 from dataclasses import dataclass
 
 
 class ConvergenceWarning(UserWarning):
-    """A solve ended at `max_iterations` before it reached its tolerance."""
+    """A solve reached `max_iterations` before its tolerance."""
 
 
 @dataclass(frozen=True)
 class SolveInfo:
-    """How a solve went.
+    """Report of a solve.
 
     Attributes
     ----------
     iterations : int
-        Steps of conjugate gradients; with several channels, of the slowest.
+        Number of conjugate gradient steps, the largest over the channels.
     converged : bool
         Whether the last entry of `residuals` is within the tolerance for every channel.
     residuals : tuple of float
-        After each step, an estimate of the remaining RMS error over the pixels, relative to the
-        range of the known target values; with several channels, the largest.
+        Estimated RMS error over the pixels after each step, relative to the range of the known
+        target values; the largest over the channels.
     n_vertices : int
         Size of the linear system.
     seconds : float
-        Wall-clock time of the call, the grid included where the call built it.
+        Wall-clock time of the call. It includes the grid if the call built it.
     rank : int
-        Number of channels solved: those of the target, or fewer with a `rank_tolerance`.
+        Number of solved channels: those of the target, or fewer with a `rank_tolerance`.
     """
 
     iterations: int

@@ -1,9 +1,11 @@
 """Robust losses for iteratively reweighted least squares (supplement, section "Robustness").
 
-A loss is its value `rho(e)` and its weight `w(e) = rho'(e) / e`. Every one here is symmetric, 0 at
-0, and a function of the error in units of its scale, ``rho(e; s) = rho(e / s; 1)``. All but
-`GemanMcClure`, which keeps the paper's scaling, are ``e^2 / (2 s^2)`` near 0.
+A loss has a value `rho(e)` and a weight `w(e) = rho'(e) / e`. Every loss here is symmetric, 0 at 0,
+and a function of the error in units of its scale, ``rho(e; s) = rho(e / s; 1)``. Near 0, all are
+about ``e^2 / (2 s^2)``, except `GemanMcClure`, which has the paper's scaling.
 """
+
+from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
@@ -18,23 +20,23 @@ from bilateral import validation
 
 Array = NDArray[Any]
 
-# Where Barron's family equals its limits at 0 and -+infinity to within rounding.
+# Beyond these, Barron's loss equals its limits at alpha = 0 and at -+infinity up to rounding.
 _NEAR_ZERO, NEAR_INFINITY = 1e-20, 1e18
 
 
 @runtime_checkable
 class Loss(Protocol):
-    """What a robust solve needs of a loss: any object with these two methods will do."""
+    """Protocol of a robust loss: any object with these two methods."""
 
     def rho(self, e: Array, /) -> Array:
-        """The loss of each error."""
+        """Return the loss of each error."""
 
     def weight(self, e: Array, /) -> Array:
-        """``rho'(e) / e``: finite and not negative, also where the error is 0."""
+        """Return ``rho'(e) / e``: finite and not negative, also for an error of 0."""
 
 
 class Scaled(ABC):
-    """A loss given at scale 1, as two functions of z = abs(e) / scale."""
+    """Base class of a loss that is defined at scale 1, by functions of z = abs(e) / scale."""
 
     scale: float
 
@@ -42,11 +44,33 @@ class Scaled(ABC):
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
 
     def rho(self, e: ArrayLike) -> Any:
-        """The loss of each error, in the dtype of `e` where that is floating point."""
+        """Return the loss of each error.
+
+        Parameters
+        ----------
+        e : array
+            Errors, in the unit of the scale.
+
+        Returns
+        -------
+        array
+            Of the shape of `e`; of its dtype if that is floating point, else float64.
+        """
         return _scaled(self._rho, e, self.scale)
 
     def weight(self, e: ArrayLike) -> Any:
-        """``rho'(e) / e``, the weight of each error in the next least-squares problem."""
+        """Return ``rho'(e) / e``, the weight of each error in the next least-squares problem.
+
+        Parameters
+        ----------
+        e : array
+            Errors, in the unit of the scale.
+
+        Returns
+        -------
+        array
+            Of the shape of `e`; of its dtype if that is floating point, else float64.
+        """
         return _scaled(self._weight, e, self.scale, power=2)
 
     @abstractmethod
@@ -57,13 +81,13 @@ class Scaled(ABC):
 
 
 def _scaled(f: Callable[[Array], Array], e: ArrayLike, scale: float, power: int = 0) -> Any:
-    """``f(abs(e) / scale) / scale ** power`` without a warning: what overflows is its limit."""
+    """Return ``f(abs(e) / scale) / scale ** power`` without warnings of overflow or underflow."""
     errors = validation.floating_array("e", e)
-    compute = np.result_type(errors.dtype, np.float32)  # float16 is too narrow for what is inside
+    compute = np.result_type(errors.dtype, np.float32)  # float16 overflows
     info = np.finfo(compute)
     s = compute.type(min(max(scale, float(info.tiny)), float(info.max)))
     with np.errstate(over="ignore", under="ignore"):
-        # An axis more: NumPy 1 would compute with scalars in float64.
+        # A new axis, because NumPy 1 computes with scalars in float64.
         values = f(np.abs(errors, dtype=compute)[..., np.newaxis] / s)[..., 0]
         for _ in range(power):
             values = values / s
@@ -71,13 +95,13 @@ def _scaled(f: Callable[[Array], Array], e: ArrayLike, scale: float, power: int 
 
 
 def _log1p_square(z: Array) -> Array:
-    """log(1 + z^2), also where z^2 overflows: there it is 2 log(1 + z) to within rounding."""
+    """log(1 + z^2); where z^2 overflows, 2 log(1 + z), which is equal up to rounding."""
     logarithm: Array = np.minimum(np.log1p(z * z), 2 * np.log1p(z))
     return logarithm
 
 
 def _hypotenuse(z: Array) -> Array:
-    """sqrt(1 + z^2), also where z^2 overflows: there it is 1 + z to within rounding."""
+    """sqrt(1 + z^2); where z^2 overflows, 1 + z, which is equal up to rounding."""
     hypotenuse: Array = np.minimum(np.sqrt(1 + z * z), 1 + z)
     return hypotenuse
 
@@ -86,13 +110,13 @@ def _hypotenuse(z: Array) -> Array:
 class GemanMcClure(Scaled):
     """The paper's loss: ``e^2 / (s^2 + e^2)``, with the weight ``2 s^2 / (s^2 + e^2)^2``.
 
-    It never exceeds 1, so far outliers stop mattering. It is half of ``Barron(-2, s / 2)``, and
-    about ``e^2 / s^2`` near 0, twice what the other losses of the same scale are.
+    The loss never exceeds 1, so that far outliers have no influence. It is half of ``Barron(-2,
+    s / 2)``. Near 0 it is about ``e^2 / s^2``, twice the other losses of the same scale.
 
     Parameters
     ----------
     scale : float
-        s, the paper's sigma_gm, in units of the target: the error at which the loss is 1/2.
+        The paper's sigma_gm, s, in the target's unit: the error with a loss of 1/2.
 
     Examples
     --------
@@ -121,7 +145,7 @@ class Charbonnier(Scaled):
     Parameters
     ----------
     scale : float
-        s, in units of the target: where the loss turns from quadratic to linear.
+        s, in the target's unit: the error at which the loss changes from quadratic to linear.
 
     Examples
     --------
@@ -145,12 +169,12 @@ class Charbonnier(Scaled):
 class Cauchy(Scaled):
     """The logarithm of a quadratic: ``log(1 + (e / s)^2 / 2)``; equal to ``Barron(0, s)``.
 
-    Also called Lorentzian.
+    Also called the Lorentzian loss.
 
     Parameters
     ----------
     scale : float
-        s, in units of the target.
+        s, in the target's unit.
 
     Examples
     --------
@@ -173,12 +197,12 @@ class Cauchy(Scaled):
 class Welsch(Scaled):
     """One minus a Gaussian: ``1 - exp(-(e / s)^2 / 2)``; equal to ``Barron(-inf, s)``.
 
-    Also called Leclerc. Its weights fall faster than those of the other losses.
+    Also called the Leclerc loss. Its weights fall faster than those of the other losses.
 
     Parameters
     ----------
     scale : float
-        s, in units of the target: the standard deviation of the Gaussian.
+        s, in the target's unit: the standard deviation of the Gaussian.
 
     Examples
     --------
@@ -204,7 +228,7 @@ class Huber(Scaled):
     Parameters
     ----------
     scale : float
-        s, in units of the target: where the loss turns linear.
+        s, in the target's unit: the error at which the loss becomes linear.
 
     Examples
     --------
@@ -228,17 +252,17 @@ class Huber(Scaled):
 class Barron(Scaled):
     """The general loss of Barron (CVPR 2019), from quadratic to Welsch by one parameter.
 
-    With ``b = abs(alpha - 2)`` it is ``b / alpha ((1 + (e / s)^2 / b)^(alpha / 2) - 1)``, and its
-    limits at 2 (quadratic), 0 (`Cauchy`) and -infinity (`Welsch`). ``alpha=1`` is `Charbonnier`,
-    ``alpha=-2`` twice `GemanMcClure` at twice the scale.
+    With ``b = abs(alpha - 2)``, the loss is ``b / alpha ((1 + (e / s)^2 / b)^(alpha / 2) - 1)``, or
+    its limit at 2 (quadratic), at 0 (`Cauchy`) and at -infinity (`Welsch`). ``alpha=1`` is
+    `Charbonnier`; ``alpha=-2`` is twice `GemanMcClure` at twice the scale.
 
     Parameters
     ----------
     alpha : float
-        The smaller, the more robust; -infinity is allowed. Above 2 errors weigh the more the
-        larger they are: then reweighted least squares need not converge.
+        Shape of the loss: smaller is more robust; -infinity is allowed. Above 2, larger errors
+        have larger weights, and reweighted least squares need not converge.
     scale : float
-        s, in units of the target.
+        s, in the target's unit.
 
     Examples
     --------
@@ -256,7 +280,7 @@ class Barron(Scaled):
 
     @property
     def convex(self) -> bool:
-        """Whether the loss is convex: for alpha of 1 and above."""
+        """Whether the loss is convex: true for alpha >= 1."""
         return self.alpha >= 1
 
     def _rho(self, z: Array) -> Array:

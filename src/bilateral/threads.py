@@ -1,21 +1,22 @@
-"""How many threads a call may use."""
+"""Set the number of threads that a call may use."""
 
 import os
 
 from bilateral import validation
 
 _ENVIRONMENT = "BILATERAL_NUM_THREADS"
-_MOST = 1024
-_chosen: int | None = None
+_MAX_THREADS = 1024
+_num_threads: int | None = None
+"""None: by the environment variable or the number of cores."""
 
 
 def set_num_threads(n: int) -> None:
-    """Use at most `n` threads per call from now on. Results do not depend on it.
+    """Set the largest number of threads per call. Results do not depend on this number.
 
     Parameters
     ----------
     n : int
-        At least 1; more than 1024 count as 1024.
+        At least 1. Numbers above 1024 count as 1024.
 
     Examples
     --------
@@ -26,22 +27,25 @@ def set_num_threads(n: int) -> None:
     1
     >>> bilateral.set_num_threads(before)
     """
-    global _chosen
-    _chosen = min(validation.count("n", n, least=1), _MOST)
+    global _num_threads
+    _num_threads = min(validation.count("n", n, least=1), _MAX_THREADS)
 
 
 def get_num_threads() -> int:
-    """Threads per call: what was set, else ``BILATERAL_NUM_THREADS``, else every usable core.
+    """Return the largest number of threads per call.
+
+    It is the number of `set_num_threads`, else that of the environment variable
+    ``BILATERAL_NUM_THREADS``, else the number of usable cores.
 
     Returns
     -------
     int
     """
-    if _chosen is not None:
-        return _chosen
+    if _num_threads is not None:
+        return _num_threads
     value = os.environ.get(_ENVIRONMENT, "").strip()
     if value:
-        return min(validation.count_from_text(_ENVIRONMENT, value, least=1), _MOST)
+        return min(validation.count_from_text(_ENVIRONMENT, value, least=1), _MAX_THREADS)
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
