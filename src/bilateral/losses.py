@@ -44,33 +44,11 @@ class Scaled(ABC):
         object.__setattr__(self, "scale", validation.positive("scale", self.scale))
 
     def rho(self, e: ArrayLike) -> Any:
-        """Return the loss of each error.
-
-        Parameters
-        ----------
-        e : array
-            Errors, in the unit of the scale.
-
-        Returns
-        -------
-        array
-            Of the shape of `e`; of its dtype if that is floating point, else float64.
-        """
+        """Return the loss of each error, in the dtype of `e` if that is floating point."""
         return _scaled(self._rho, e, self.scale)
 
     def weight(self, e: ArrayLike) -> Any:
-        """Return ``rho'(e) / e``, the weight of each error in the next least-squares problem.
-
-        Parameters
-        ----------
-        e : array
-            Errors, in the unit of the scale.
-
-        Returns
-        -------
-        array
-            Of the shape of `e`; of its dtype if that is floating point, else float64.
-        """
+        """Return ``rho'(e) / e``, the weight of each error in the next least-squares problem."""
         return _scaled(self._weight, e, self.scale, power=2)
 
     @abstractmethod

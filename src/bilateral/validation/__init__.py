@@ -1,4 +1,4 @@
-"""Check every input in one place: an error names the argument, the expected and the given value."""
+"""Check all inputs: an error names the argument, what was expected, what came, what to do."""
 
 from bilateral.validation.arrays import (
     finite_values,

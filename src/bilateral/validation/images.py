@@ -1,4 +1,4 @@
-"""Check what a grid is built from: a reference image or video, or features of pixels."""
+"""Check the inputs of a grid: reference images, videos, and features of pixels."""
 
 import math
 from collections.abc import Collection, Sequence

@@ -1,0 +1,35 @@
+"""`help` shows the names of types, not the unions that NumPy defines them by."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+import bilateral
+from bilateral import confidence, tasks
+
+CALLABLES: list[Any] = [
+    bilateral.BlockMeans,
+    bilateral.GemanMcClure.rho,
+    bilateral.domain_transform,
+    bilateral.median,
+    bilateral.polish,
+    confidence.edge_aware_variance,
+    confidence.from_interval,
+    confidence.left_right_consistency,
+    tasks.Colorizer,
+    tasks.Colorizer.colorize,
+    tasks.colorize,
+    tasks.defocus,
+    tasks.match_blocks,
+    tasks.refine_depth,
+    tasks.stereo_depth,
+    tasks.superres_depth,
+]
+
+
+@pytest.mark.parametrize("thing", CALLABLES, ids=lambda thing: thing.__qualname__)
+def test_signatures_name_their_types(thing: Any) -> None:
+    signature = str(inspect.signature(thing))
+    assert "ArrayLike" in signature
+    assert "numpy._typing" not in signature
