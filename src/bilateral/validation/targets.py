@@ -72,7 +72,8 @@ def some_known(name: str, known: Array) -> None:
     if not known.any():
         raise ValueError(
             f"{name}: expected at least one known pixel, got none: all are NaN or infinite, equal "
-            f"to an invalid value, or 0 in mask or confidence. Check these, and how the map was read."
+            f"to an invalid value, or 0 in mask or confidence. Check these, and the file that the "
+            f"map comes from."
         )
 
 
