@@ -88,7 +88,7 @@ def domain_transform(
     passes = min(iterations, MAX_PASSES)
     try:
         filtered = cpu.domain_transform(checked.values, mass, guide.pixels, scale, passes, precise)
-        if filtered.large:  # differences of values overflow: filter a quarter of the image
+        if filtered.large:  # differences of values overflow: divide the values by 4
             quarter = checked.values / 4
             filtered = cpu.domain_transform(quarter, mass, guide.pixels, scale, passes, precise)
             limit = float(np.finfo(real).max) / 4
@@ -101,7 +101,7 @@ def domain_transform(
 
 
 def first_scale(sigma_xy: float, sigma_levels: float, iterations: int) -> tuple[float, float]:
-    """-log of the first pass's weight, per pixel and per grey level of difference."""
+    """-log of the first pass's weight, per pixel and per unit of the reference's difference."""
     # sigma_1 / sigma_xy, in a form that overflows for no number of iterations
     first = math.sqrt(3) / 2 / math.sqrt(1 - 4.0**-iterations)
     across = math.sqrt(2) / first
