@@ -9,11 +9,18 @@ import bilateral
 from bilateral import confidence, tasks
 
 CALLABLES: list[Any] = [
+    bilateral.BilateralGrid,
+    bilateral.BilateralGrid.from_features,
+    bilateral.BilateralGrid.splat,
+    bilateral.BilateralSolver.solve,
+    bilateral.BilateralSolver.solve_robust,
+    bilateral.BilateralSolver.variance,
     bilateral.BlockMeans,
     bilateral.GemanMcClure.rho,
     bilateral.domain_transform,
     bilateral.median,
     bilateral.polish,
+    bilateral.solve,
     confidence.edge_aware_variance,
     confidence.from_interval,
     confidence.left_right_consistency,
