@@ -1,34 +1,37 @@
-"""How kernels are compiled: once for all sizes.
+"""Declare Triton kernels that are compiled once for all image sizes.
 
-Triton compiles a kernel anew for each combination of numbers that are 1 or a multiple of 16. With
-sizes among them, images of many sizes would wait for compilations again and again.
+Triton compiles a kernel again for each combination of integer arguments that are 1 or a multiple
+of 16. If sizes were among these integers, each new image size would wait for a compilation.
 """
+
+import inspect
+from collections.abc import Callable
+from typing import Any
 
 import triton
 
-_SIZES = [
-    "across",
-    "bounds_of_images",
-    "classes",
-    "coarse_room",
-    "columns",
-    "count",
-    "depth",
-    "entries",
-    "height",
-    "images",
-    "lower",
-    "most_steps",
-    "programs",
-    "radius",
-    "room",
-    "rows",
-    "steps",
-    "stride",
-    "tiles",
-    "upper",
-    "width",
-]
 
-kernel = triton.jit(do_not_specialize=_SIZES)
-"""Of functions that the host launches."""
+def kernel(*sizes: str) -> Callable[[Callable[..., None]], Any]:
+    """Decorate a kernel that the host launches.
+
+    Parameters
+    ----------
+    *sizes : str
+        Names of the kernel's parameters whose values Triton must not specialise on.
+
+    Raises
+    ------
+    TypeError
+        If the kernel has no parameter of such a name, for example after a rename.
+    """
+
+    def declare(function: Callable[..., None]) -> Any:
+        missing = set(sizes) - set(inspect.signature(function).parameters)
+        if missing:
+            raise TypeError(
+                f"kernel {function.__name__} has no parameters {sorted(missing)}: "
+                "name only its parameters in @kernel(...)"
+            )
+        return triton.jit(function, do_not_specialize=sizes)
+
+    return declare

@@ -31,7 +31,7 @@ def earlier(a, b):
     return tl.minimum(a, b)
 
 
-@kernel
+@kernel("count")
 def _add_up(values, out, count, BLOCK: tl.constexpr):
     before = tl.zeros((), values.dtype.element_ty)
     for at in range(0, count, BLOCK):

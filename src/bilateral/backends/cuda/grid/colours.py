@@ -247,7 +247,7 @@ def _key(
     return key, strange
 
 
-@kernel
+@kernel("rows", "columns", "tiles", "height", "width")
 def _find_keys(
     pixels,
     affine,
@@ -324,7 +324,7 @@ def _rank_block(keys, sizes, local, counts, key, lane, count, most: tl.constexpr
     tl.store(local + lane, rank.to(tl.int16), mask=inside)
 
 
-@kernel
+@kernel("rows", "columns", "tiles", "room", "height", "width")
 def _gather_keys(
     keys,
     sizes,

@@ -75,14 +75,14 @@ def read_neighbours(words, to, i, mask, D: tl.constexpr):
     return found
 
 
-@kernel
+@kernel()
 def _clear(to, D: tl.constexpr):
     i = tl.program_id(0) * _BLOCK + tl.arange(0, _BLOCK)
     for e in tl.static_range(1, D, 2):
         tl.store(to + place_in_table(i, e, D), i * 0 - 1)
 
 
-@kernel
+@kernel("room")
 def _pack(to, words, total, room, D: tl.constexpr):
     i = tl.program_id(0) * _BLOCK + tl.arange(0, _BLOCK)
     mask = i < tl.minimum(tl.load(total), room)

@@ -197,7 +197,7 @@ def _assign(colours: Colours, order: Order, tiles: Layout, shape: tuple[int, int
     return parent
 
 
-@kernel
+@kernel("rows", "columns", "tiles", "room", "height", "width")
 def _follow(
     local,
     first,

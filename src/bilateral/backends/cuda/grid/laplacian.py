@@ -153,7 +153,7 @@ class Matrix:
         return parts[..., :channels].sum(1)
 
 
-@kernel
+@kernel("count")
 def _balance(
     n,
     m,
@@ -190,7 +190,7 @@ def _balance(
     tl.store(new + i, (own * tl.exp(step)).to(own.dtype), mask=mask)
 
 
-@kernel
+@kernel("count")
 def _degrees(
     n,
     weight,
@@ -234,7 +234,7 @@ def sum_parts(parts, kind, image, images, programs, k, KP: tl.constexpr, PP: tl.
     return tl.sum(tl.load(parts + at, mask=(p < programs)[:, None], other=0), 0)
 
 
-@kernel
+@kernel("count")
 def _multiply(
     d,
     n,
@@ -271,7 +271,7 @@ def _multiply(
     tl.store(q + where, sums, mask=both)
 
 
-@kernel
+@kernel()
 def _step(
     y,
     n,
@@ -327,7 +327,7 @@ def ratio(a, b):
     return tl.where(some, a / tl.where(some, b, 1.0), 0.0)
 
 
-@kernel
+@kernel()
 def _dot(a, b, first_vertex, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)

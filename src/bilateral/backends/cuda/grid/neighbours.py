@@ -39,7 +39,7 @@ def find_neighbours(colours: Colours, order: Order, tiles: Layout, features: Fea
     return pack_edges(out, colours.total, room)
 
 
-@kernel
+@kernel("tiles", "room", "rows", "columns")
 def _find(
     keys,
     first,

@@ -156,7 +156,7 @@ def _spread(values: NDArray[Any], places: Sequence[int], word: int) -> Table:
     return out
 
 
-@kernel
+@kernel("tiles", "room", "columns")
 def _find_codes(
     keys,
     tiles,
@@ -187,7 +187,7 @@ def _find_codes(
     tl.store(codes + i, tl.where(there, code, last), mask=mask)
 
 
-@kernel
+@kernel("room")
 def _place(places, size, colour, rank, mass, room, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room

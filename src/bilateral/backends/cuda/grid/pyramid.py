@@ -161,7 +161,7 @@ def _differ(codes, a, b, mask, room, kept, WORDS: tl.constexpr):
     return found != 0
 
 
-@kernel
+@kernel("room", "images")
 def _find_real(
     codes, first_vertex, kept, real, room, images, WORDS: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -177,7 +177,7 @@ def _find_real(
     tl.store(real + level * images + i, several.to(tl.int32), mask=mask)
 
 
-@kernel
+@kernel("room")
 def _mark_first(codes, kept, total, new, room, WORDS: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
@@ -186,7 +186,7 @@ def _mark_first(codes, kept, total, new, room, WORDS: tl.constexpr, BLOCK: tl.co
     tl.store(new + i, (there & (differ | (i == 0))).to(tl.int32), mask=mask)
 
 
-@kernel
+@kernel("room", "lower")
 def _gather_first(new, number, total, parent, first, room, lower, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
@@ -198,7 +198,7 @@ def _gather_first(new, number, total, parent, first, room, lower, BLOCK: tl.cons
     tl.store(first + tl.minimum(own + 1, lower), there, mask=i == there - 1)
 
 
-@kernel
+@kernel("room", "lower", "depth")
 def _mark_upper(
     codes,
     kept,
@@ -223,7 +223,7 @@ def _mark_upper(
     tl.store(to, mark.to(tl.int32), mask=j < lower)
 
 
-@kernel
+@kernel("room", "lower", "upper", "images", "tiles")
 def _gather_upper(
     marks,
     numbers,
@@ -283,7 +283,7 @@ def _part(v, on, first_vertex, colour, tile, tiles, programs):
     return image * programs + (v - first) // tl.maximum(size, 1)
 
 
-@kernel
+@kernel("lower", "upper", "tiles", "programs")
 def _finish(
     begin,
     end,

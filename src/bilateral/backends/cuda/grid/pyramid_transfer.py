@@ -124,7 +124,7 @@ def _read(values, weight, i, mask, columns, k):
     return own
 
 
-@kernel
+@kernel()
 def _sum_parts_of_images(
     values, weight, first_vertex, sums, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -192,7 +192,7 @@ def range_sums(
     return total
 
 
-@kernel
+@kernel("count", "room")
 def _sum_ranges(
     begin,
     end,
@@ -240,7 +240,7 @@ def above(values, ancestors, up, mask, lower, channels, LEVELS: tl.constexpr, k)
     return total
 
 
-@kernel
+@kernel("room", "lower")
 def _add_above(
     values,
     weight,

@@ -142,7 +142,7 @@ def _running(values: Tensor) -> Tensor:
     return out
 
 
-@kernel
+@kernel("count")
 def _slice(vertices, parent, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     begin = tl.program_id(0).to(tl.int64) * BLOCK
     p = begin + tl.arange(0, BLOCK)
@@ -156,7 +156,7 @@ def _slice(vertices, parent, out, count, channels, KP: tl.constexpr, BLOCK: tl.c
         tl.store(out + p[:, None] * channels + k[None, :], own, mask=both)
 
 
-@kernel
+@kernel("count")
 def _slice_gradients(
     z,
     y,
@@ -190,7 +190,7 @@ def _slice_gradients(
         tl.store(of_target + to, own, mask=both)
 
 
-@kernel
+@kernel("count")
 def _run(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     base = tl.program_id(0).to(tl.int64) * count * channels
     k = tl.arange(0, KP)
@@ -204,7 +204,7 @@ def _run(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
         before += tl.sum(own, 0)
 
 
-@kernel
+@kernel("rows", "columns", "tiles", "height", "width")
 def _splat(
     pixels,
     weights,

@@ -60,7 +60,7 @@ class Areas:
         )
 
 
-@kernel
+@kernel("classes", "count")
 def _count(
     logarithms,
     close,
@@ -93,7 +93,7 @@ def _count(
         tl.store(counts + program * classes + every, found, mask=every < classes)
 
 
-@kernel
+@kernel("classes", "programs")
 def _adjust(
     counts,
     sure,

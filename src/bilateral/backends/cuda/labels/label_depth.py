@@ -46,7 +46,7 @@ def _differs(labels, other, there, own):
     return there & (label != own) & (label >= 0) & (own >= 0)
 
 
-@kernel
+@kernel("height", "width")
 def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """How far above or below the nearest pixel at an outline is."""
     x = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
@@ -77,7 +77,7 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
         last = tl.min(seen, 0)[None, :]
 
 
-@kernel
+@kernel("width")
 def _measure_rows(vertical, distance, width, STEPS: tl.constexpr, BLOCK: tl.constexpr):
     """From pixel centres to the nearest outline's, and half a pixel: the least along the row.
 
@@ -105,7 +105,7 @@ def _square(g):
     return g.to(tl.float32) * g.to(tl.float32)
 
 
-@kernel
+@kernel("count", "depth", "stride", "radius")
 def _largest_in_runs(values, labels, out, count, depth, stride, radius, BLOCK: tl.constexpr):
     """The largest value up to `radius` away along an axis, without leaving a run of one label.
 

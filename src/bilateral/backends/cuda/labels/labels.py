@@ -72,7 +72,7 @@ def exchange(x: Tensor, own: Tensor, new: Tensor) -> None:
     _exchange[(triton.cdiv(own.numel(), _BLOCK),)](x, own, new, own.numel(), BLOCK=_BLOCK)
 
 
-@kernel
+@kernel("classes", "count")
 def _rank(p, labels, best, second, highest, classes, count, BLOCK: tl.constexpr):
     block = tl.program_id(0)
     i = block * BLOCK + tl.arange(0, BLOCK)
@@ -93,7 +93,7 @@ def _rank(p, labels, best, second, highest, classes, count, BLOCK: tl.constexpr)
     tl.store(second + i, next_, mask=mask)
 
 
-@kernel
+@kernel("classes", "count")
 def _count(labels, where, counts, classes, count, BLOCK: tl.constexpr):
     block = tl.program_id(0)
     i = block * BLOCK + tl.arange(0, BLOCK)
@@ -105,7 +105,7 @@ def _count(labels, where, counts, classes, count, BLOCK: tl.constexpr):
         tl.store(counts + block * classes + k, tl.sum((mask & (label == k)).to(tl.int32), 0))
 
 
-@kernel
+@kernel("height", "width", "radius")
 def _majority(labels, out, height, width, radius, BLOCK: tl.constexpr):
     """Boyer and Moore's vote: what has a majority is left when pairs of others have cancelled."""
     y = tl.program_id(0)
@@ -145,7 +145,7 @@ def _vote(labels, own, y, x, height, width, radius, BLOCK: tl.constexpr):
     return tl.where(2 * votes > side * side, leader, own)
 
 
-@kernel
+@kernel("count")
 def _favour(x, labels, count, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
@@ -153,7 +153,7 @@ def _favour(x, labels, count, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(at, tl.load(at, mask=mask, other=0) * FACTOR, mask=mask)
 
 
-@kernel
+@kernel("count")
 def _exchange(x, own, new, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count

@@ -55,7 +55,7 @@ def border_votes(
     return votes
 
 
-@kernel
+@kernel("width")
 def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
     """The first pixel of each one's run along its row."""
     row = tl.program_id(0) * width
@@ -73,7 +73,7 @@ def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
         last = tl.max(tl.where(mask, first, 0), 0)
 
 
-@kernel
+@kernel("count", "width")
 def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
     """Join each run to those above that touch it, once each."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -93,7 +93,7 @@ def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
         a, b = tl.where(open_, old, low), low
 
 
-@kernel
+@kernel("count")
 def _shorten(start, parent, count, BLOCK: tl.constexpr):
     """Make the root each run's parent: on the way up parents come nearer to it, for all."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -107,7 +107,7 @@ def _shorten(start, parent, count, BLOCK: tl.constexpr):
         up = tl.where(open_, above, up)
 
 
-@kernel
+@kernel("count", "width")
 def _find_roots(start, parent, root, size, count, width, BLOCK: tl.constexpr):
     """The root of each pixel's run; the last pixel of each run counts its pixels."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -120,7 +120,7 @@ def _find_roots(start, parent, root, size, count, width, BLOCK: tl.constexpr):
     tl.atomic_add(size + at, i - begin + 1, mask=ends)
 
 
-@kernel
+@kernel("height", "width", "classes")
 def _vote(labels, root, number, votes, height, width, classes, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < height * width

@@ -53,7 +53,7 @@ def merge_links(
     return Graph(rows, total, starts, merged, None, None, heavy, *rest)
 
 
-@kernel
+@kernel("rows", "entries")
 def _merge_links(
     bounds,
     to,

@@ -103,7 +103,7 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     return graph, Transfer(parent, bounds, members)
 
 
-@kernel
+@kernel("room", "coarse_room", "bounds_of_images")
 def _number(
     to,
     weight,
@@ -158,7 +158,7 @@ def _number(
             tl.store(coarse_starts + b, coarse, mask=b < bounds_of_images)
 
 
-@kernel
+@kernel("room")
 def _list_members(parent, arrival, bounds, listed, total, room, BLOCK: tl.constexpr):
     """In any order."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -169,7 +169,7 @@ def _list_members(parent, arrival, bounds, listed, total, room, BLOCK: tl.conste
     tl.store(listed + at + tl.load(arrival + i, mask=on, other=0), i, mask=on)
 
 
-@kernel
+@kernel("room", "entries")
 def _list_links(
     to,
     weight,

@@ -135,7 +135,7 @@ def _invert(c, within, degree, factor, least, inverse, faint, i, mask, write):
     tl.store(inverse + i, tl.where(good, 1 / tl.where(good, d, 1), 0), mask=write)
 
 
-@kernel
+@kernel("room")
 def _find_diagonals(
     c_below,
     within_below,
@@ -168,7 +168,7 @@ def _find_diagonals(
         )
 
 
-@kernel
+@kernel("count")
 def _find_all_diagonals(
     c,
     within,
@@ -215,7 +215,7 @@ def _find_all_diagonals(
         tl.debug_barrier()
 
 
-@kernel
+@kernel("room")
 def _mark(c, parent, above, marks, total, room, BLOCK: tl.constexpr):
     """Rows below marked ones, and those without a parent that have weights."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -47,7 +47,7 @@ def _launch_sweep(
     )
 
 
-@kernel
+@kernel("room")
 def _sweep(
     to,
     weight,

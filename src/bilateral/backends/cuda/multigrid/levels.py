@@ -210,7 +210,7 @@ def sum_members(values, bounds, members, i, mask, channels, KP: tl.constexpr, BL
     return total
 
 
-@kernel
+@kernel("room")
 def _relax(
     to,
     weight,
@@ -271,7 +271,7 @@ def _relax(
         tl.store(out + at, damped(own, left, count, inverse, i, mask, OMEGA), mask=both)
 
 
-@kernel
+@kernel("room")
 def _restrict(
     values, bounds, members, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -282,7 +282,7 @@ def _restrict(
     tl.store(out + at, sums, mask=both)
 
 
-@kernel
+@kernel("room")
 def _spread(
     b, inverse, above, parent, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):

@@ -64,7 +64,7 @@ def better(i, j, start, w, allowed, best, rank, choice):
     )
 
 
-@kernel
+@kernel("room")
 def _find_nearest(
     to,
     weight,
@@ -121,7 +121,7 @@ def _best_lane(best, rank, choice, LANES: tl.constexpr):
     return choice
 
 
-@kernel
+@kernel("room")
 def _find_picks(
     to,
     weight,
@@ -183,7 +183,7 @@ def _mate(nearest, pick, i, on):
     return tl.where(early >= 0, early, late)
 
 
-@kernel
+@kernel("room", "count")
 def _find_roots(
     nearest, least, pick, root, is_root, zeros, total, room, count, BLOCK: tl.constexpr
 ):

@@ -106,7 +106,7 @@ def _table(values: tuple[int, ...], dtype: torch.dtype, device: torch.device) ->
     return torch.tensor(values, dtype=dtype, device=device)
 
 
-@kernel
+@kernel("entries", "count")
 def _cycle(
     r,
     x,
@@ -216,7 +216,7 @@ def _cycle(
         tl.debug_barrier()
 
 
-@kernel
+@kernel("room", "count")
 def _mark_all(c, parent, offsets, marks, total, room, count, BLOCK: tl.constexpr):
     """Whether the last row above each one has weights."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

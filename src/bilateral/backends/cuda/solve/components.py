@@ -34,7 +34,7 @@ def _components(edges: Edges) -> Tensor:
             return label
 
 
-@kernel
+@kernel("count")
 def _hook(before, words, to, label, count, D: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
@@ -50,7 +50,7 @@ def _hook(before, words, to, label, count, D: tl.constexpr, BLOCK: tl.constexpr)
     tl.atomic_min(label + i, least, mask=mask & (least < own))
 
 
-@kernel
+@kernel("count")
 def _mark(label, weight, seen, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count

@@ -67,7 +67,7 @@ def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> T
     return out
 
 
-@kernel
+@kernel()
 def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
@@ -105,7 +105,7 @@ def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
     tl.store(to + (2 * channels + 2) * programs, unknown.to(tl.float64))
 
 
-@kernel
+@kernel("programs")
 def _conclude(parts, out, programs, channels, PP: tl.constexpr):
     image = tl.program_id(0)
     p = tl.arange(0, PP)
@@ -124,7 +124,7 @@ def _conclude(parts, out, programs, channels, PP: tl.constexpr):
         tl.store(to + channels + k, tl.sum(part, 0))
 
 
-@kernel
+@kernel("room")
 def _count_poor(
     mass,
     weight,

@@ -255,7 +255,7 @@ def until_zero(errors: list[float]) -> list[float]:
     return errors
 
 
-@kernel
+@kernel()
 def _descend(
     x,
     u,
@@ -351,7 +351,7 @@ def _read_vectors(vectors, pixels, at, end, channels, k, BLOCK: tl.constexpr):
     return found
 
 
-@kernel
+@kernel("count", "most_steps", "images", "programs")
 def _lift(
     begin,
     end,
@@ -430,7 +430,7 @@ def _lift(
             tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
 
 
-@kernel
+@kernel("lower")
 def _precondition(
     r,
     inverse,
@@ -496,7 +496,7 @@ def _read_rows(n, inverse, parent, at, end, BLOCK: tl.constexpr):
     return own, factor, up
 
 
-@kernel
+@kernel("room")
 def _arrive(x, u, n, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     """X = u / n."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -65,7 +65,7 @@ def _tell(out, at, value):
     tl.store(out + at, value.to(tl.float64))
 
 
-@kernel
+@kernel("stride", "steps", "images")
 def _write(
     out,
     total,
