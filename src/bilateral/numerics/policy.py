@@ -22,6 +22,17 @@ of two cells falls into the upper one in spite of rounding errors."""
 ERROR_WINDOW = 256
 """The error estimate compares two windows of at most this many steps."""
 
+TOLERANCE_EPSILONS = 0.05
+"""Smallest tolerance, in machine epsilons: smaller steps do not change the solution."""
+
+LEVEL_STIFFNESS = 1.3
+"""On level k of multigrid, the smoothness is divided by this number to the power k. Without it,
+aggregation would make the level too stiff for the smooth errors that it must represent."""
+
+FAINT_EPSILONS = 100.0
+"""A connected component of the grid is faint if its confidence is below this many machine epsilons,
+relative to the smoothness term: rounding errors hide its mean."""
+
 FLOAT32_TOLERANCE = 1e-5
 """Below this tolerance, rounding errors of float32 are visible: solve in float64."""
 

@@ -151,7 +151,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
     from support.bounds import within_bounds
 
     monkeypatch.setattr(recording, "_LEAST_ROOM", 4)
-    monkeypatch.setattr(hierarchy, "_ALONE", 6)
+    monkeypatch.setattr(hierarchy, "_SMALL_LEVEL_ROWS", 6)
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:14, :18]
 

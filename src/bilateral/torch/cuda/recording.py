@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from bilateral.backends.cuda.grid import pyramid_transfer as sums
 from bilateral.backends.cuda.grid import splat as splatting
-from bilateral.backends.cuda.multigrid.vcycle import Multigrid
+from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.input_stats import survey
 from bilateral.backends.cuda.solve.report import FACTS, new_report, write_report
@@ -37,7 +37,7 @@ class Rooms:
             found = where.hierarchy(torch.float32)
             sizes = [(_more(rows), _more(links)) for rows, links in found.rooms]
             sizes += [(_LEAST_ROOM, _LEAST_ROOM)] * _MORE_LEVELS
-            self.hierarchy = HierarchyRooms(sizes, found.alone)
+            self.hierarchy = HierarchyRooms(sizes, found.first_small)
 
     def grow(self, other: "Rooms") -> None:
         """To what either has."""
@@ -105,7 +105,7 @@ class Recording:
         dtype = self._values.dtype
         self._space.balanced(dtype)
         if self._kind == "multigrid" and (hierarchy := self._space.hierarchy(dtype)).depth > 0:
-            hierarchy.tail  # noqa: B018
+            hierarchy.small_levels  # noqa: B018
 
     def _take_values(self) -> None:
         self._grid = grid = replace(self._space.grid)  # whose pyramid is still to be built
@@ -128,10 +128,10 @@ class Recording:
         self._trouble: tuple[Tensor | None, Tensor | None] = None, None
         fine, stream = problem.preconditioner, torch.cuda.current_stream()
         self._beside.wait_stream(stream)
-        if isinstance(fine, Multigrid):
+        if isinstance(fine, VCycle):
             with torch.cuda.stream(self._beside):  # what is not needed before the end
                 problem.active = fine.with_data
-                self._trouble = where.hierarchy(weight.dtype).overflow, fine.faint
+                self._trouble = where.hierarchy(weight.dtype).overflow, fine.has_faint_component
         self._x = problem.start(self._b)
         # Where both graphs leave the solution.
         problem.y = self._x if self._elsewhere is None else torch.empty_like(self._x)

@@ -14,7 +14,7 @@ from bilateral.backends.cuda.grid import pyramid_transfer as sums
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.grid.grid import Grid, build_grid
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
-from bilateral.backends.cuda.multigrid.vcycle import Multigrid
+from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import components, pcg
 from bilateral.backends.cuda.solve.input_stats import count_poor as _count_poor
 from bilateral.backends.cuda.solve.input_stats import survey
@@ -37,10 +37,10 @@ class Inputs(NamedTuple):
 
 
 class HierarchyRooms(NamedTuple):
-    """Of multigrid's hierarchy: for rows and links of each level, and where its tail begins."""
+    """Room for rows and links of each level of a hierarchy, and its first small level."""
 
     levels: list[tuple[int, int]] | None = None
-    alone: int | None = None
+    first_small: int | None = None
 
 
 class Space:
@@ -179,11 +179,16 @@ class Problem:
         self._steps = steps
         n = where.balanced(weight.dtype)
         self.matrix = diffusion.Matrix(where.grid, n, where.blur, weight, smoothness)
-        self.preconditioner: Preconditioner | Multigrid
+        self.preconditioner: Preconditioner | VCycle
         if kind == "multigrid":
             parity = where.grid.order.parity
-            self.preconditioner = Multigrid(
-                where.hierarchy(weight.dtype), weight, smoothness, parity
+            self.preconditioner = VCycle(
+                where.hierarchy(weight.dtype),
+                weight,
+                smoothness,
+                parity,
+                level_stiffness=policy.LEVEL_STIFFNESS,
+                faint_epsilons=policy.FAINT_EPSILONS,
             )
             self.active = self.preconditioner.with_data if gaps else None
         else:
@@ -198,8 +203,8 @@ class Problem:
 
     def start(self, b: Tensor) -> Tensor:
         """A start for A x = b: multigrid's, or the paper's."""
-        if isinstance(self.preconditioner, Multigrid):
-            return self.preconditioner.start(b)
+        if isinstance(self.preconditioner, VCycle):
+            return self.preconditioner.nested_start(b)
         return sums.push_pull(self.space.grid, b, self.weight)
 
     def improve(self, b: Tensor, x: Tensor, scale: Tensor | None, tolerance: float) -> pcg.Outcome:
@@ -328,7 +333,11 @@ def _problem(
     arguments = factor, kind, bare > 0, options.solve.max_iterations
     problem = Problem(where, weight, *arguments)
     fine = problem.preconditioner
-    if weight.dtype != torch.float64 and isinstance(fine, Multigrid) and bool(fine.faint):
+    if (
+        weight.dtype != torch.float64
+        and isinstance(fine, VCycle)
+        and bool(fine.has_faint_component)
+    ):
         problem = Problem(where, weight.double(), *arguments)
     if problem.active is not None and bool(problem.active.all()):
         problem.active = None

@@ -1,1 +1,1 @@
-"""The multigrid preconditioner on a CUDA device."""
+"""Precondition by multigrid on a CUDA device: the hierarchy of levels, and its V-cycle."""

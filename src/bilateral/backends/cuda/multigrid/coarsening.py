@@ -1,7 +1,7 @@
-"""The graph of aggregates: w_IJ is the sum of w_ij between members of I and of J.
+"""Coarsen a graph: w_IJ of two aggregates is the sum of w_ij between members of I and of J.
 
-Integers are summed by atomics, and lists are put in order afterwards; weights are summed in the
-order of those lists.
+Atomics sum only integers, and lists that they fill are sorted afterwards. Weights are summed in the
+order of these lists, so that every run gives the same result.
 """
 
 from dataclasses import dataclass
@@ -12,21 +12,22 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.blocks import program_rows
 from bilateral.backends.cuda.kernel import kernel
+from bilateral.backends.cuda.multigrid.aggregation import find_roots
 from bilateral.backends.cuda.multigrid.coarse_links import merge_links
 from bilateral.backends.cuda.multigrid.graph import (
     Graph,
-    add_lanes,
-    add_lanes_before,
-    high,
+    high_word,
+    lane_rows,
     link_number,
-    low,
-    most_links,
+    low_word,
+    max_links,
     read_link,
     read_rows,
-    share_rows,
+    sum_lanes,
+    sum_lanes_before,
 )
-from bilateral.backends.cuda.multigrid.matching import find_roots
 from bilateral.backends.cuda.prefix import prefix_sums
 
 _BLOCK = 256
@@ -34,21 +35,31 @@ _BLOCK = 256
 
 @dataclass(frozen=True)
 class Transfer:
-    """Between a graph and the next coarser one."""
+    """The aggregates that connect a graph with the next coarser one."""
 
     parent: Tensor
-    """The aggregate of each row; -1 for a row without neighbours."""
+    """Aggregate of each row; -1 for a row without neighbours."""
     bounds: Tensor
-    """Of each aggregate: its first member and, times 2^32, its first link; then their numbers."""
+    """Of each aggregate, int64: its first member, and in the upper 32 bits its first link. The last
+    entry holds the numbers of members and links."""
     members: Tensor
-    """The rows, by aggregate."""
+    """Rows, sorted by aggregate, then by number."""
 
 
 def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer] | None:
-    """Aggregates and their graph, in a room for so many rows and links; None: just enough.
+    """Aggregate the rows of a graph, and return the graph of the aggregates.
 
-    None if there is nothing to join, which only a host that reads numbers can find. If there is
-    too little room, aggregates and links beyond it are left out.
+    Parameters
+    ----------
+    fine : Graph
+    room : tuple of int, optional
+        Numbers of aggregates and links that there is memory for; more are left out. None: the host
+        reads the actual numbers from the device.
+
+    Returns
+    -------
+    tuple of Graph and Transfer, or None
+        None if there is nothing to aggregate, which the function finds out only without `room`.
     """
     device = fine.to.device
     like: dict[str, Any] = {"dtype": torch.int32, "device": device}
@@ -57,54 +68,44 @@ def coarsen(fine: Graph, room: tuple[int, int] | None) -> tuple[Graph, Transfer]
     rows = int(total) if room is None else room[0]
     if room is None and rows == 0:
         return None
-    parent, arrival, links = torch.empty((3, fine.room), **like)
+    parent, arrival, links_out = torch.empty((3, fine.room), **like)
     starts = torch.empty_like(fine.starts)
     counts = zeros[: rows + 1]
-    sizes = fine.shares()
-    grid = (triton.cdiv(fine.room, sizes["BLOCK"]),)
-    _number[grid](
+    constants = fine.constants()
+    programs = (triton.cdiv(fine.room, constants["BLOCK"]),)
+    _number_aggregates[programs](
         *fine.arguments,
-        fine.total,
-        root,
-        roots,
-        parent,
-        arrival,
-        links,
-        counts,
-        fine.starts,
-        starts,
-        rows,
-        starts.shape[0],
-        **sizes,
+        *(root, roots, parent, arrival, links_out, counts),
+        *(fine.starts, starts, rows, starts.shape[0]),
+        **constants,
     )
     bounds = prefix_sums(counts)
     entries = max(1, int(bounds[-1]) >> 32) if room is None else room[1]
-    listed, members = torch.empty((2, fine.room), **like)
+    unsorted, members = torch.empty((2, fine.room), **like)
     _list_members[(triton.cdiv(fine.room, _BLOCK),)](
-        parent, arrival, bounds, listed, fine.total, fine.room, BLOCK=_BLOCK
+        parent, arrival, bounds, unsorted, fine.total, fine.room, BLOCK=_BLOCK
     )
     to = torch.empty(entries, **like)
     weight = torch.empty(entries, dtype=fine.degree.dtype, device=device)
-    _list_links[grid](
+    _list_links[programs](
         *fine.arguments,
-        fine.total,
-        root,
-        parent,
-        links,
-        bounds,
-        listed,
-        members,
-        to,
-        weight,
-        entries,
-        **sizes,
+        *(root, parent, links_out, bounds, unsorted, members),
+        *(to, weight, entries),
+        **constants,
     )
     graph = merge_links(bounds, to, weight, starts, total, rows)
     return graph, Transfer(parent, bounds, members)
 
 
+@triton.jit
+def _leaves_aggregate(root, root_i, j, w):
+    """Whether links of weight w from rows of root root_i to rows j leave the aggregate."""
+    root_j = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
+    return (root_j >= 0) & (root_j != root_i)
+
+
 @kernel("room", "coarse_room", "bounds_of_images")
-def _number(
+def _number_aggregates(
     to,
     weight,
     n,
@@ -117,7 +118,7 @@ def _number(
     roots,
     parent,
     arrival,
-    links,
+    links_out,
     counts,
     starts,
     coarse_starts,
@@ -128,45 +129,48 @@ def _number(
     BLOCK: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """Aggregates in the order of their roots; each one's members and the links that leave it."""
-    i, lane = share_rows(BLOCK, LANES)
-    mask = i < tl.minimum(tl.load(total), room)
-    mine = tl.load(root + i, mask=mask, other=-1)
-    number = tl.load(roots + mine, mask=mine >= 0, other=0) - 1
+    """Number aggregates in the order of their roots; count their members and the links that leave.
+
+    `arrival` is the place of each row among the members of its aggregate, in any order.
+    """
+    i, lane, mask = lane_rows(total, room, BLOCK, LANES)
+    graph = to, weight, n, factors, first, last
+    root_i = tl.load(root + i, mask=mask, other=-1)
+    number = tl.load(roots + root_i, mask=root_i >= 0, other=0) - 1
     number = tl.where(number < coarse_room, number, -1)
     tl.store(parent + i, number, mask=(i < room) & (lane == 0))
-    begin, count, own = read_rows(to, n, first, last, i, mask & (number >= 0), D)
-    leave = tl.zeros((BLOCK * LANES,), tl.int32)
-    for at in range(0, most_links(count, D), STEP * LANES):
+    links = read_rows(graph, i, mask & (number >= 0), D)
+    leaving = tl.zeros((BLOCK * LANES,), tl.int32)
+    for at in range(0, max_links(links, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w = read_link(to, weight, n, factors, begin, count, own, e, step)
-            other = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
-            leave += ((other >= 0) & (other != mine)).to(tl.int32)
-    leave = add_lanes(leave, LANES)
-    tl.store(links + i, leave, mask=mask & (lane == 0))
-    both, on = (leave.to(tl.int64) << 32) + 1, (number >= 0) & (lane == 0)
-    before = tl.atomic_add(counts + number + 1, both, mask=on)
-    tl.store(arrival + i, low(before), mask=on)
+            j, w = read_link(graph, links, e, step)
+            leaving += _leaves_aggregate(root, root_i, j, w).to(tl.int32)
+    leaving = sum_lanes(leaving, LANES)
+    tl.store(links_out + i, leaving, mask=mask & (lane == 0))
+    # One atomic adds the links in the upper 32 bits, and one member in the lower.
+    increment, counted = (leaving.to(tl.int64) << 32) + 1, (number >= 0) & (lane == 0)
+    before = tl.atomic_add(counts + number + 1, increment, mask=counted)
+    tl.store(arrival + i, low_word(before), mask=counted)
     if tl.program_id(0) == 0:
         for at in range(0, bounds_of_images, BLOCK):
             b = at + tl.arange(0, BLOCK)
             row = tl.load(starts + b, mask=b < bounds_of_images, other=0)
             row = tl.minimum(row, room)
-            coarse = tl.load(roots + row - 1, mask=row > 0, other=0)
-            coarse = tl.minimum(coarse, coarse_room)
-            tl.store(coarse_starts + b, coarse, mask=b < bounds_of_images)
+            coarse_row = tl.load(roots + row - 1, mask=row > 0, other=0)
+            coarse_row = tl.minimum(coarse_row, coarse_room)
+            tl.store(coarse_starts + b, coarse_row, mask=b < bounds_of_images)
 
 
 @kernel("room")
-def _list_members(parent, arrival, bounds, listed, total, room, BLOCK: tl.constexpr):
-    """In any order."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < tl.minimum(tl.load(total), room)
+def _list_members(parent, arrival, bounds, unsorted, total, room, BLOCK: tl.constexpr):
+    """List the members of each aggregate in the order of their arrival."""
+    i, mask = program_rows(total, room, BLOCK)
     number = tl.load(parent + i, mask=mask, other=-1)
-    on = number >= 0
-    at = low(tl.load(bounds + number, mask=on, other=0))
-    tl.store(listed + at + tl.load(arrival + i, mask=on, other=0), i, mask=on)
+    is_member = number >= 0
+    at = low_word(tl.load(bounds + number, mask=is_member, other=0))
+    at += tl.load(arrival + i, mask=is_member, other=0)
+    tl.store(unsorted + at, i, mask=is_member)
 
 
 @kernel("room", "entries")
@@ -181,9 +185,9 @@ def _list_links(
     total,
     root,
     parent,
-    links,
+    links_out,
     bounds,
-    listed,
+    unsorted,
     members,
     coarse_to,
     coarse_weight,
@@ -193,34 +197,35 @@ def _list_links(
     BLOCK: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """Members in order, and the links that leave each aggregate, member by member."""
-    i, lane = share_rows(BLOCK, LANES)
-    mask = i < tl.minimum(tl.load(total), room)
+    """Sort the members of each aggregate, and list the links that leave it, member by member."""
+    i, lane, mask = lane_rows(total, room, BLOCK, LANES)
+    graph = to, weight, n, factors, first, last
     number = tl.load(parent + i, mask=mask, other=-1)
-    on = number >= 0
-    bound = tl.load(bounds + number, mask=on, other=0)
-    size = low(tl.load(bounds + number + 1, mask=on, other=0)) - low(bound)
+    is_member = number >= 0
+    bound = tl.load(bounds + number, mask=is_member, other=0)
+    next_bound = tl.load(bounds + number + 1, mask=is_member, other=0)
+    size = low_word(next_bound) - low_word(bound)
+    # A row's place is the number of members with a smaller number; its links follow theirs.
     member, link = i * 0, i * 0
     for at in range(0, tl.max(size, 0), LANES):
         e = at + lane
-        other = tl.load(listed + low(bound) + e, mask=e < size, other=2147483647)
+        other = tl.load(unsorted + low_word(bound) + e, mask=e < size, other=2147483647)
         earlier = other < i
         member += earlier.to(tl.int32)
-        link += tl.load(links + other, mask=earlier, other=0)
-    member = low(bound) + add_lanes(member, LANES)
-    link = high(bound) + add_lanes(link, LANES)
-    tl.store(members + member, i, mask=on & (lane == 0))
-    mine = tl.load(root + i, mask=on, other=-1)
-    begin, count, own = read_rows(to, n, first, last, i, on, D)
-    for at in range(0, most_links(count, D), STEP * LANES):
+        link += tl.load(links_out + other, mask=earlier, other=0)
+    member = low_word(bound) + sum_lanes(member, LANES)
+    link = high_word(bound) + sum_lanes(link, LANES)
+    tl.store(members + member, i, mask=is_member & (lane == 0))
+    root_i = tl.load(root + i, mask=is_member, other=-1)
+    links = read_rows(graph, i, is_member, D)
+    for at in range(0, max_links(links, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w = read_link(to, weight, n, factors, begin, count, own, e, step)
-            other = tl.load(root + j, mask=(j >= 0) & (w > 0), other=-1)
-            leaves = (other >= 0) & (other != mine)
+            j, w = read_link(graph, links, e, step)
+            leaves = _leaves_aggregate(root, root_i, j, w)
             target = tl.load(parent + j, mask=leaves, other=-1)
-            here = link + add_lanes_before(leaves.to(tl.int32), LANES)
-            fits = leaves & (here < entries)
-            tl.store(coarse_to + here, target, mask=fits)
-            tl.store(coarse_weight + here, w, mask=fits)
-            link += add_lanes(leaves.to(tl.int32), LANES)
+            place = link + sum_lanes_before(leaves.to(tl.int32), LANES)
+            fits = leaves & (place < entries)
+            tl.store(coarse_to + place, target, mask=fits)
+            tl.store(coarse_weight + place, w, mask=fits)
+            link += sum_lanes(leaves.to(tl.int32), LANES)

@@ -1,4 +1,7 @@
-"""What smoothness and confidence add to a hierarchy: the diagonals of A_k = lambda_k L_k + C_k."""
+"""Compute the diagonals of a hierarchy's matrices A_k = lambda_k L_k + diag(c_k).
+
+The diagonals are the only part of the matrices that depends on smoothness and confidence.
+"""
 
 from typing import Any
 
@@ -7,52 +10,76 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.blocks import program_rows
 from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.multigrid.graph import low
+from bilateral.backends.cuda.multigrid.graph import low_word
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 
 _BLOCK = 256
-_ALONE = 512
+_SMALL_LEVELS_BLOCK = 512
 
 
 class Diagonals:
-    """Of all levels; those from `hierarchy.alone` on lie one after another, in the last tensors.
+    """Diagonals of all levels. The last tensors hold all small levels, one after another.
 
-    C_k is the sum of the confidences below each row. lambda_k is lambda 1.3^-k: without that,
-    aggregates would make L_k too stiff for the errors it stands for.
+    c_k sums the confidences below each row. lambda_k is lambda level_stiffness^-k: without this
+    factor, aggregation would make L_k too stiff for the smooth errors that level k must represent.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    weight : Tensor
+        Confidence of each vertex, c_0.
+    smoothness : Tensor
+        lambda, () in float64.
+    level_stiffness : float
+    faint_epsilons : float
+        A component is faint if its confidence is below this many machine epsilons, relative to
+        lambda times the sum of its degrees: rounding errors hide its mean.
     """
 
-    def __init__(self, hierarchy: Hierarchy, weight: Tensor, smoothness: Tensor) -> None:
+    def __init__(
+        self,
+        hierarchy: Hierarchy,
+        weight: Tensor,
+        smoothness: Tensor,
+        level_stiffness: float,
+        faint_epsilons: float,
+    ) -> None:
         self._hierarchy = hierarchy
-        graphs, last = hierarchy.graphs, max(1, hierarchy.alone)
+        graphs, first_small = hierarchy.graphs, max(1, hierarchy.first_small)
         like: dict[str, Any] = {"dtype": weight.dtype, "device": weight.device}
-        # The last one: below so much times the degrees under it, a component's weight drowns.
-        least = 100 * torch.finfo(weight.dtype).eps
-        table = (*(1.3**-k for k in range(len(graphs))), least)
-        powers = constant(table, torch.float64, weight.device)
-        self.factors = torch.mul(smoothness, powers, out=weight.new_empty(len(table)))
-        rooms = [graph.room for graph in graphs[:last]]
+        least = faint_epsilons * torch.finfo(weight.dtype).eps
+        table = (*(level_stiffness**-k for k in range(len(graphs))), least)
+        factors = constant(table, torch.float64, weight.device)
+        self.smoothness = torch.mul(smoothness, factors, out=weight.new_empty(len(table)))
+        """lambda_k of all levels; then the least confidence of a component per sum of degrees."""
+        rooms = [graph.room for graph in graphs[:first_small]]
         if hierarchy.depth > 0:
-            rooms.append(hierarchy.tail.rows)
+            rooms.append(hierarchy.small_levels.rows)
         self.weights = [weight, *(torch.empty(room, **like) for room in rooms[1:])]
+        """c_k."""
         self.inverses = [torch.empty(room, **like) for room in rooms]
-        within = [graphs[0].degree, *(torch.empty(room, **like) for room in rooms[1:])]
-        self.faint = torch.zeros(1, dtype=torch.int32, device=weight.device)
+        """1 / diag(A_k), or 0 for rows without data and neighbours, and for faint components."""
+        # Sums of the grid's degrees below each row.
+        degree_sums = [graphs[0].degree, *(torch.empty(room, **like) for room in rooms[1:])]
+        self.has_faint_component = torch.zeros(1, dtype=torch.int32, device=weight.device)
+        """(1,): not 0 if some component has data, but is faint."""
         for k in range(len(rooms)):
-            self._find(k, within)
-        if hierarchy.depth > hierarchy.alone:
-            self._find_rest(within[-1])
+            self._find_level(k, degree_sums)
+        if hierarchy.depth > hierarchy.first_small:
+            self._find_small_levels(degree_sums[-1])
 
     @property
     def with_data(self) -> Tensor:
-        """Whether each vertex is connected to one with a weight above 0."""
+        """Whether each vertex is connected to a vertex with a confidence above 0."""
         hierarchy = self._hierarchy
-        above = hierarchy.tail.with_data(self.weights[-1]) if hierarchy.depth > 0 else None
-        for k in range(hierarchy.alone - 1, -1, -1):
-            graph = hierarchy.graphs[k]
-            marks = torch.empty(graph.room, dtype=torch.int32, device=self.faint.device)
-            _mark[(triton.cdiv(graph.room, _BLOCK),)](
+        marks = hierarchy.small_levels.with_data(self.weights[-1]) if hierarchy.depth > 0 else None
+        for k in range(hierarchy.first_small - 1, -1, -1):
+            graph, above = hierarchy.graphs[k], marks
+            marks = torch.empty(graph.room, dtype=torch.int32, device=graph.to.device)
+            _mark_below[(triton.cdiv(graph.room, _BLOCK),)](
                 self.weights[k],
                 hierarchy.transfers[k].parent,
                 above,
@@ -61,166 +88,166 @@ class Diagonals:
                 graph.room,
                 BLOCK=_BLOCK,
             )
-            above = marks
-        if above is None:
-            above = self.inverses[0]
-        out: Tensor = above > 0
-        return out
+        with_data: Tensor = (self.inverses[0] if marks is None else marks) > 0
+        return with_data
 
-    def _find(self, k: int, within: list[Tensor]) -> None:
+    def _find_level(self, k: int, degree_sums: list[Tensor]) -> None:
         graph = self._hierarchy.graphs[k]
-        way = self._hierarchy.transfers[k - 1] if k > 0 else None
+        below: tuple[Tensor | None, ...] = (None,) * 4
+        if k > 0:
+            transfer = self._hierarchy.transfers[k - 1]
+            below = self.weights[k - 1], degree_sums[k - 1], transfer.bounds, transfer.members
         _find_diagonals[(triton.cdiv(graph.room, _BLOCK),)](
-            self.weights[k - 1] if way else None,
-            within[k - 1] if way else None,
-            way.bounds if way else None,
-            way.members if way else None,
+            *below,
             graph.degree,
-            self.factors[k:],
-            self.factors[-1:],
+            self.smoothness[k:],
+            self.smoothness[-1:],
             self.weights[k],
-            within[k],
+            degree_sums[k],
             self.inverses[k],
-            self.faint,
+            self.has_faint_component,
             graph.total,
             graph.room,
             BLOCK=_BLOCK,
         )
 
-    def _find_rest(self, within: Tensor) -> None:
-        tail = self._hierarchy.tail
-        _find_all_diagonals[(self._hierarchy.images,)](
+    def _find_small_levels(self, degree_sums: Tensor) -> None:
+        small = self._hierarchy.small_levels
+        _find_small_diagonals[(self._hierarchy.images,)](
             self.weights[-1],
-            within,
+            degree_sums,
             self.inverses[-1],
-            tail.degree,
-            tail.bounds,
-            tail.members,
-            tail.offsets,
-            tail.starts,
-            self.factors[self._hierarchy.alone :],
-            self.factors[-1:],
-            self.faint,
-            tail.count,
-            BLOCK=_ALONE,
+            small.degree,
+            small.bounds,
+            small.members,
+            small.offsets,
+            small.starts,
+            self.smoothness[self._hierarchy.first_small :],
+            self.smoothness[-1:],
+            self.has_faint_component,
+            small.count,
+            BLOCK=_SMALL_LEVELS_BLOCK,
             num_warps=16,
         )
 
 
 @triton.jit
-def _sum_two(a, b, bounds, members, i, mask, BLOCK: tl.constexpr):
-    """Over the members of aggregates i."""
-    begin = low(tl.load(bounds + i, mask=mask, other=0))
-    end = low(tl.load(bounds + i + 1, mask=mask, other=0))
-    one = tl.zeros((BLOCK,), a.dtype.element_ty)
-    two = tl.zeros((BLOCK,), a.dtype.element_ty)
+def _sum_below(c, degree_sums, bounds, members, i, mask, BLOCK: tl.constexpr):
+    """Return the sums of c and of `degree_sums` over the members of aggregates i."""
+    begin = low_word(tl.load(bounds + i, mask=mask, other=0))
+    end = low_word(tl.load(bounds + i + 1, mask=mask, other=0))
+    c_sum = tl.zeros((BLOCK,), c.dtype.element_ty)
+    degree_sum = tl.zeros((BLOCK,), c.dtype.element_ty)
     for at in range(0, tl.max(end - begin, 0)):
-        on = begin + at < end
-        row = tl.load(members + begin + at, mask=on, other=0)
-        one += tl.load(a + row, mask=on, other=0)
-        two += tl.load(b + row, mask=on, other=0)
-    return one, two
+        exists = begin + at < end
+        row = tl.load(members + begin + at, mask=exists, other=0)
+        c_sum += tl.load(c + row, mask=exists, other=0)
+        degree_sum += tl.load(degree_sums + row, mask=exists, other=0)
+    return c_sum, degree_sum
 
 
 @triton.jit
-def _invert(c, within, degree, factor, least, inverse, faint, i, mask, write):
-    """1 / diag(A); 0 for components whose mean would drown in rounding."""
+def _store_inverse(c, degree_sum, degree, smoothness, least, inverse, has_faint, i, mask, store):
+    """Store 1 / diag(A), but 0 for faint components; `has_faint` is None for the grid.
+
+    A row without links stands for a whole component.
+    """
     links = tl.load(degree + i, mask=mask, other=0)
-    d = factor * links + c
-    drowned = (links == 0) & (c < least * within)
-    good = mask & (d > 0)
-    if faint is not None:
-        good = good & (drowned == 0)
-        tl.atomic_max(faint + i * 0, 1, mask=mask & drowned & (c > 0))
-    tl.store(inverse + i, tl.where(good, 1 / tl.where(good, d, 1), 0), mask=write)
+    d = smoothness * links + c
+    faint = (links == 0) & (c < least * degree_sum)
+    invertible = mask & (d > 0)
+    if has_faint is not None:
+        invertible = invertible & (faint == 0)
+        tl.atomic_max(has_faint + i * 0, 1, mask=mask & faint & (c > 0))
+    value = tl.where(invertible, 1 / tl.where(invertible, d, 1), 0)
+    tl.store(inverse + i, value, mask=store)
+
+
+@triton.jit
+def _find_coarse_rows(below, lists, level, numbers, has_faint, i, mask, BLOCK: tl.constexpr):
+    """Store c, the sums of degrees and 1 / diag(A) of rows i of a coarse level.
+
+    `below` is (c, degree_sums) of the finer level, `lists` is (bounds, members), `level` is
+    (c, degree_sums, degree, inverse), and `numbers` is lambda_k and the least confidence of a
+    component per sum of degrees.
+    """
+    c, degree_sums, degree, inverse = level
+    c_i, degree_sum = _sum_below(*below, *lists, i, mask, BLOCK)
+    tl.store(c + i, c_i, mask=mask)
+    tl.store(degree_sums + i, degree_sum, mask=mask)
+    rows = i, mask, mask
+    _store_inverse(c_i, degree_sum, degree, *numbers, inverse, has_faint, *rows)
 
 
 @kernel("room")
 def _find_diagonals(
     c_below,
-    within_below,
+    degree_sums_below,
     bounds,
     members,
     degree,
-    factor,
+    smoothness,
     least,
     c,
-    within,
+    degree_sums,
     inverse,
-    faint,
+    has_faint,
     total,
     room,
     BLOCK: tl.constexpr,
 ):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < tl.minimum(tl.load(total), room)
+    i, mask = program_rows(total, room, BLOCK)
+    lambda_k, least_weight = tl.load(smoothness), tl.load(least)
     if bounds is None:
-        mine = tl.load(c + i, mask=mask, other=0)
-        _invert(
-            mine, mine, degree, tl.load(factor), tl.load(least), inverse, None, i, mask, i < room
-        )
+        c_i = tl.load(c + i, mask=mask, other=0)
+        rows = i, mask, i < room
+        _store_inverse(c_i, c_i, degree, lambda_k, least_weight, inverse, None, *rows)
     else:
-        mine, degrees = _sum_two(c_below, within_below, bounds, members, i, mask, BLOCK)
-        tl.store(c + i, mine, mask=mask)
-        tl.store(within + i, degrees, mask=mask)
-        _invert(
-            mine, degrees, degree, tl.load(factor), tl.load(least), inverse, faint, i, mask, mask
-        )
+        below, lists = (c_below, degree_sums_below), (bounds, members)
+        level = c, degree_sums, degree, inverse
+        numbers = lambda_k, least_weight
+        _find_coarse_rows(below, lists, level, numbers, has_faint, i, mask, BLOCK)
 
 
 @kernel("count")
-def _find_all_diagonals(
+def _find_small_diagonals(
     c,
-    within,
+    degree_sums,
     inverse,
     degree,
     bounds,
     members,
     offsets,
     starts,
-    factors,
+    smoothness,
     least,
-    faint,
+    has_faint,
     count,
     BLOCK: tl.constexpr,
 ):
-    """Level by level; one program per image."""
+    """Find the diagonals of all small levels but the first, with one program per image."""
     image, images = tl.program_id(0), tl.num_programs(0)
-    for level in range(1, count):
-        below, own = tl.load(offsets + level - 1), tl.load(offsets + level)
-        lists = bounds + (own - tl.load(offsets + 1) + level - 1)
-        begin = tl.load(starts + level * (images + 1) + image)
-        end = tl.load(starts + level * (images + 1) + image + 1)
-        factor = tl.load(factors + level)
+    least_weight = tl.load(least)
+    for k in range(1, count):
+        fine, coarse = tl.load(offsets + k - 1), tl.load(offsets + k)
+        begin = tl.load(starts + k * (images + 1) + image)
+        end = tl.load(starts + k * (images + 1) + image + 1)
+        below = c + fine, degree_sums + fine
+        # Each level but the first has one bound more than rows.
+        lists = bounds + (coarse - tl.load(offsets + 1) + k - 1), members + fine
+        level = c + coarse, degree_sums + coarse, degree + coarse, inverse + coarse
+        numbers = tl.load(smoothness + k), least_weight
         for at in range(begin, end, BLOCK):
             i = at + tl.arange(0, BLOCK)
-            mask = i < end
-            mine, degrees = _sum_two(
-                c + below, within + below, lists, members + below, i, mask, BLOCK
-            )
-            tl.store(c + own + i, mine, mask=mask)
-            tl.store(within + own + i, degrees, mask=mask)
-            _invert(
-                mine,
-                degrees,
-                degree + own,
-                factor,
-                tl.load(least),
-                inverse + own,
-                faint,
-                i,
-                mask,
-                mask,
-            )
+            _find_coarse_rows(below, lists, level, numbers, has_faint, i, i < end, BLOCK)
         tl.debug_barrier()
 
 
 @kernel("room")
-def _mark(c, parent, above, marks, total, room, BLOCK: tl.constexpr):
-    """Rows below marked ones, and those without a parent that have weights."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < tl.minimum(tl.load(total), room)
+def _mark_below(c, parent, above, marks, total, room, BLOCK: tl.constexpr):
+    """Mark rows below marked ones, and rows without a parent that have confidence."""
+    i, mask = program_rows(total, room, BLOCK)
     p = tl.load(parent + i, mask=mask, other=-1)
-    higher = tl.load(above + p, mask=p >= 0, other=0)
-    own = (tl.load(c + i, mask=mask, other=0) > 0).to(tl.int32)
-    tl.store(marks + i, tl.where(p >= 0, higher, own), mask=i < room)
+    parent_mark = tl.load(above + p, mask=p >= 0, other=0)
+    has_weight = (tl.load(c + i, mask=mask, other=0) > 0).to(tl.int32)
+    tl.store(marks + i, tl.where(p >= 0, parent_mark, has_weight), mask=i < room)

@@ -1,4 +1,7 @@
-"""Gauss-Seidel over the two colours of a grid, half a sweep at a time."""
+"""Smooth the grid by Gauss-Seidel over its two colours, one colour at a time.
+
+Neighbours have different colours, so that all rows of one colour can be solved at once.
+"""
 
 from typing import Any
 
@@ -6,49 +9,52 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.blocks import program_rows, row_channels
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.multigrid.graph import most_links, read_link, read_rows
-from bilateral.backends.cuda.multigrid.levels import Iterate, Level, iterate, places
+from bilateral.backends.cuda.multigrid.graph import max_links, read_link, read_rows
+from bilateral.backends.cuda.multigrid.levels import Iterate, Level, read_iterate
 
 
-def sweep(level: Level, r: Tensor, x: Iterate, colour: Tensor, of: int, out: Tensor) -> None:
-    """Solve the grid's rows of one colour for the others, and write them to `out`."""
-    _launch_sweep(level, r, x, colour, of, out, False)
-
-
-def unsolved(level: Level, r: Tensor, x: Iterate, colour: Tensor, of: int, out: Tensor) -> None:
-    """The residual of the grid's rows of one colour that were solved for 0 at the others; else 0.
-
-    The rows of the other colour are those that were solved last.
-    """
-    _launch_sweep(level, r, x, colour, of, out, True)
-
-
-def _launch_sweep(
-    level: Level, r: Tensor, x: Iterate, colour: Tensor, of: int, out: Tensor, left: bool
+def solve_colour(
+    level: Level, r: Tensor, x: Iterate, colours: Tensor, colour: int, out: Tensor
 ) -> None:
-    graph, sizes = level.graph, level.graph.sizes(r.shape[1])
-    constants: dict[str, Any] = {"START": x.omega, "COLOUR": of, "LEFT": left}
-    _sweep[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
+    """Solve the grid's rows of one colour, with x at the other colour, and write them to `out`."""
+    _launch_relax(level, r, x, colours, colour, out, False)
+
+
+def find_colour_residual(
+    level: Level, r: Tensor, x: Iterate, colours: Tensor, colour: int, out: Tensor
+) -> None:
+    """Write the residual of rows of one colour that were solved for 0 at the other colour.
+
+    `out` is 0 at rows of the other colour, which were solved last.
+    """
+    _launch_relax(level, r, x, colours, colour, out, True)
+
+
+def _launch_relax(
+    level: Level,
+    r: Tensor,
+    x: Iterate,
+    colours: Tensor,
+    colour: int,
+    out: Tensor,
+    residual: bool,
+) -> None:
+    graph, constants = level.graph, level.graph.grid_constants(r.shape[1])
+    modes: dict[str, Any] = {"START": x.omega, "COLOUR": colour, "RESIDUAL": residual}
+    _relax_colour[(triton.cdiv(graph.room, constants["BLOCK"]),)](
         *graph.arguments,
-        graph.total,
-        r,
-        x.x,
-        level.inverse,
-        x.above,
-        x.parent,
-        colour,
-        level.factor,
-        out,
-        r.shape[1],
-        **constants,
+        *(r, x.x, level.inverse, x.above, x.parent),
+        *(colours, level.smoothness, out, r.shape[1]),
+        **modes,
         KP=triton.next_power_of_2(r.shape[1]),
-        **sizes,
+        **constants,
     )
 
 
 @kernel("room")
-def _sweep(
+def _relax_colour(
     to,
     weight,
     n,
@@ -62,35 +68,37 @@ def _sweep(
     inverse,
     above,
     parent,
-    colour,
-    factor,
+    colours,
+    smoothness,
     out,
     channels,
     START: tl.constexpr,
     COLOUR: tl.constexpr,
-    LEFT: tl.constexpr,
+    RESIDUAL: tl.constexpr,
     D: tl.constexpr,
     STEP: tl.constexpr,
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """From lambda sum_j w_ij x_j, the residual of rows that were solved without it, or x_i."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < tl.minimum(tl.load(total), room)
-    mask = inside & (tl.load(colour + i, mask=inside, other=0) == COLOUR)
-    begin, count, own_n = read_rows(to, n, first, last, i, mask, D)
+    """Write the residual lambda sum_j w_ij x_j, or x_i = (r_i + lambda sum_j w_ij x_j) / A_ii."""
+    i, exists = program_rows(total, room, BLOCK)
+    graph = to, weight, n, factors, first, last
+    iterate = r, x, inverse, above, parent
+    mask = exists & (tl.load(colours + i, mask=exists, other=0) == COLOUR)
+    links = read_rows(graph, i, mask, D)
+    k = tl.arange(0, KP)
     pull = tl.zeros((BLOCK, KP), out.dtype.element_ty)
-    for at in range(0, most_links(count, D), STEP):
+    for at in range(0, max_links(links, D), STEP):
         for step in tl.static_range(STEP):
-            j, w = read_link(to, weight, n, factors, begin, count, own_n, at + step, step)
-            other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
-            pull += w[:, None] * other
-    pull = pull * tl.load(factor)
-    if LEFT:
-        at_out, both = places(i, inside, channels, KP)
+            j, w = read_link(graph, links, at + step, step)
+            neighbour = read_iterate(iterate, j, j >= 0, channels, START, KP)
+            pull += w[:, None] * neighbour
+    pull = pull * tl.load(smoothness)
+    if RESIDUAL:
+        at_out, both = row_channels(i, exists, channels, k)
         tl.store(out + at_out, pull, mask=both)
     else:
-        at_out, both = places(i, mask, channels, KP)
+        at_out, both = row_channels(i, mask, channels, k)
         pull += tl.load(r + at_out, mask=both, other=0)
-        pull = pull * tl.load(inverse + i, mask=mask, other=0)[:, None]
-        tl.store(out + at_out, pull, mask=both)
+        value = pull * tl.load(inverse + i, mask=mask, other=0)[:, None]
+        tl.store(out + at_out, value, mask=both)

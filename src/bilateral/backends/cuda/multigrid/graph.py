@@ -1,7 +1,8 @@
-"""Graphs of the multigrid hierarchy, and how kernels read them.
+"""Store the weighted graph of one multigrid level, and read its links in kernels.
 
-The links of a grid's vertex are those of `edges.py`, with weights made of n. Those of a coarser row
-lie one after another, with gaps between rows.
+A link is an edge as seen from one of its two rows. The grid is level 0: its links are the edges of
+`grid/edges.py`, and their weights are computed from n. The links of a row of a coarser level are
+consecutive in memory, with gaps between rows.
 """
 
 from dataclasses import dataclass
@@ -14,124 +15,146 @@ from torch import Tensor
 from bilateral.backends.cuda.grid.edges import read_neighbours
 
 _LANES = 8
-"""Threads that share the links of a coarse row, in `Graph.shares`."""
-_STEP = 2
-"""Links that each of them reads at a time."""
+"""Threads that share the links of a coarse row."""
+_LINKS_AT_ONCE = 2
+"""Links that each of these threads reads at a time."""
 _THREADS = 64
-"""Of a block of coarse rows there."""
+"""Threads of a program that works on coarse rows."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A weighted graph: (L x)_i = sum_j w_ij (x_i - x_j)."""
+    """A weighted graph. Its Laplacian is (L x)_i = sum_j w_ij (x_i - x_j)."""
 
     room: int
-    """For how many rows there is."""
+    """Number of rows that there is memory for."""
     total: Tensor
-    """The number of rows, (1,), which only the device knows; it may exceed the room."""
+    """(1,) int32: number of rows, which only the device knows. It may exceed the room."""
     starts: Tensor
-    """The first row of each image, and their number."""
+    """(images + 1,) int32: first row of each image, then the number of rows."""
     to: Tensor
-    """Where each link leads."""
+    """Row that each link leads to."""
     n: Tensor | None
-    """Of each of a grid's vertices."""
+    """The grid only: n of each vertex."""
     factors: Tensor | None
-    """Of a grid's edges: in space, and along the features."""
+    """The grid only: blur weights of edges in space and of edges along the features."""
     weight: Tensor | None
-    """Of each link of a coarser row."""
+    """Coarser levels only: weight of each link."""
     first: Tensor
-    """Link of each coarser row; of a grid, the words of its edges."""
+    """First link of each row; for the grid, the words of its edges."""
     last: Tensor | None
-    """After the links of each coarser row."""
+    """Coarser levels only: end of each row's links."""
     degree: Tensor
-    """Sum of each row's weights."""
+    """Sum of the weights of each row."""
     nearest: Tensor
-    """Neighbour of each row: the one with the largest weight, or -1."""
+    """Nearest neighbour of each row, which has the heaviest link; -1 without neighbours."""
     least: Tensor
-    """Weight of each row's strong edges, in float32."""
+    """Least weight of each row's strong edges, in float32."""
 
     @property
     def images(self) -> int:
-        """How many there are."""
+        """Number of images."""
         return self.starts.shape[0] - 1
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """For kernels, in the order of `read_rows` and `read_link`."""
-        return (self.to, self.weight, self.n, self.factors, self.first, self.last, self.room)
+        """First arguments of all kernels that take a graph."""
+        return (
+            self.to,
+            self.weight,
+            self.n,
+            self.factors,
+            self.first,
+            self.last,
+            self.room,
+            self.total,
+        )
 
-    def sizes(self, channels: int = 1) -> dict[str, int]:
-        """Constants for kernels that take grids alone: all links of a row are read at once."""
+    def grid_constants(self, channels: int = 1) -> dict[str, int]:
+        """Compile-time constants of kernels for the grid, which read all links of a row at once."""
         directions = self.to.shape[1]
         block = max(16, 256 // triton.next_power_of_2(channels))
         return {"D": directions, "STEP": directions, "BLOCK": block}
 
-    def shares(self, channels: int = 1) -> dict[str, int]:
-        """For kernels that take any graph. BLOCK is the number of rows of a program.
+    def constants(self, channels: int = 1) -> dict[str, int]:
+        """Compile-time constants of kernels for any graph; BLOCK is the number of rows per program.
 
-        Blocks of coarse rows are small, since each takes as long as its longest row. No thread has
-        two of a grid's rows: they would be moved between threads at each link.
+        A program takes as long as its longest row, so that programs have few coarse rows. No thread
+        has two rows of the grid: each link would move data between threads.
         """
         padded = triton.next_power_of_2(channels)
         if self.n is not None:
-            return {**self.sizes(channels), "BLOCK": max(16, 128 // padded), "LANES": 1}
-        rows = max(16, _THREADS // padded) // _LANES
-        sizes = {"D": 0, "STEP": _STEP, "LANES": _LANES, "BLOCK": max(1, rows)}
-        return {**sizes, "num_warps": _THREADS // 32}
+            constants = self.grid_constants(channels)
+            return {**constants, "BLOCK": max(16, 128 // padded), "LANES": 1}
+        rows = max(1, max(16, _THREADS // padded) // _LANES)
+        constants = {"D": 0, "STEP": _LINKS_AT_ONCE, "LANES": _LANES, "BLOCK": rows}
+        return {**constants, "num_warps": _THREADS // 32}
 
 
 @triton.jit
-def read_rows(to, n, first, last, i, mask, D: tl.constexpr):
-    """Of rows i: where their links begin, or of a grid all neighbours, their number, and n."""
+def read_rows(graph, i, mask, D: tl.constexpr):
+    """Return the links of rows i for `read_link`: where they begin, their number, and n.
+
+    `graph` is (to, weight, n, factors, first, last). The grid's rows have D links, and all of their
+    neighbours are loaded here.
+    """
+    to, _, n, _, first, last = graph
     if n is None:
         begin = tl.load(first + i, mask=mask, other=0)
         count = tl.load(last + i, mask=mask, other=0) - begin
-        own = count
+        n_i = count
     else:
         begin = read_neighbours(first, to, i, mask, D)
         count = D
-        own = tl.load(n + i, mask=mask, other=0)
-    return begin, count, own
+        n_i = tl.load(n + i, mask=mask, other=0)
+    return begin, count, n_i
 
 
 @triton.jit
-def most_links(count, D: tl.constexpr):
-    """How many there are to be read, of all rows."""
-    return tl.max(count, 0) if D == 0 else D
+def max_links(links, D: tl.constexpr):
+    """Return the largest number of links of all rows that `read_rows` has read."""
+    return tl.max(links[1], 0) if D == 0 else D
 
 
 @triton.jit
-def read_link(to, weight, n, factors, begin, count, own, e, step: tl.constexpr):
-    """Where link number e of each row leads, or -1, and its weight; of a grid, e is the step."""
+def read_link(graph, links, e, step: tl.constexpr):
+    """Return the neighbour at link e of each row, or -1, and the link's weight.
+
+    The grid has one link per direction, which is `step`.
+    """
+    to, weight, n, factors, _, _ = graph
+    begin, count, n_i = links
     if n is None:
-        on = count > e
-        j = tl.load(to + begin + e, mask=on, other=-1)
-        w = tl.load(weight + begin + e, mask=on, other=0)
+        exists = count > e
+        j = tl.load(to + begin + e, mask=exists, other=-1)
+        w = tl.load(weight + begin + e, mask=exists, other=0)
     else:
-        there, j = begin[step]
-        w = own * tl.load(n + j, mask=there, other=0) * tl.load(factors + (step >= 4))
-        j = tl.where(there, j, -1)
+        exists, j = begin[step]
+        w = n_i * tl.load(n + j, mask=exists, other=0) * tl.load(factors + (step >= 4))
+        j = tl.where(exists, j, -1)
     return j, w
 
 
 @triton.jit
-def share_rows(BLOCK: tl.constexpr, LANES: tl.constexpr):
-    """A program's rows, each as often as it has lanes, and those lanes."""
+def lane_rows(total, room, BLOCK: tl.constexpr, LANES: tl.constexpr):
+    """Return the rows of this program, each LANES times, their lanes, and which rows exist."""
     t = tl.program_id(0) * (BLOCK * LANES) + tl.arange(0, BLOCK * LANES)
-    return t // LANES, t % LANES
+    i = t // LANES
+    return i, t % LANES, i < tl.minimum(tl.load(total), room)
 
 
 @triton.jit
 def link_number(at, step, lane, LANES: tl.constexpr):
-    """Of the links from number `at` on that lanes read in turn."""
+    """Return the link that each lane reads at a step, where lanes share the links from `at` on."""
     return at + step if LANES == 1 else at + step * LANES + lane
 
 
 @triton.jit
-def add_lanes(values, LANES: tl.constexpr):
-    """Of (BLOCK * LANES,) or (BLOCK * LANES, K): each row's sum, in all of its lanes.
+def sum_lanes(values, LANES: tl.constexpr):
+    """Return the sum of each row's lanes in all of these lanes.
 
-    In pairs, so that it is the same for any K.
+    `values` is (BLOCK * LANES,) or (BLOCK * LANES, K). Sums are by pairs, so that rounding does not
+    depend on K.
     """
     if LANES > 1:
         ROWS: tl.constexpr = values.shape[0] // LANES
@@ -144,44 +167,44 @@ def add_lanes(values, LANES: tl.constexpr):
 
 
 @triton.jit
-def add_lanes_before(values, LANES: tl.constexpr):
-    """The sum over a row's lanes before each."""
+def sum_lanes_before(values, LANES: tl.constexpr):
+    """Return, for each lane, the sum over the lanes before it in the same row."""
     if LANES == 1:
         before = values * 0
     else:
-        both: tl.constexpr = (values.shape[0] // LANES, LANES)
-        before = tl.reshape(tl.cumsum(tl.reshape(values, both), 1), values.shape) - values
+        shape: tl.constexpr = (values.shape[0] // LANES, LANES)
+        before = tl.reshape(tl.cumsum(tl.reshape(values, shape), 1), values.shape) - values
     return before
 
 
 @triton.jit
 def image_start(starts, i, IMAGES: tl.constexpr):
-    """The first row of the image of rows i, by halving."""
+    """Return the first row of the image that rows i belong to, by binary search."""
     image = i * 0
     for step in tl.static_range(30):
         if (1 << (29 - step)) < IMAGES:
             probe = image + (1 << (29 - step))
-            there = tl.load(starts + probe, mask=probe < IMAGES, other=2147483647)
-            image = tl.where(there <= i, probe, image)
+            start = tl.load(starts + probe, mask=probe < IMAGES, other=2147483647)
+            image = tl.where(start <= i, probe, image)
     return tl.load(starts + image)
 
 
 @triton.jit
-def mix(i, j, start):
-    """A hash of the edge between rows i and j, by which ties go, and on which both ends agree.
+def edge_hash(i, j, start):
+    """Return a hash of the edge between rows i and j, the same from both ends, to break ties.
 
-    Rows count from the first of their image: what becomes of one does not depend on the others.
+    Rows count from the first row of their image, so that images do not depend on each other.
     """
     return ((i - start) ^ (j - start)) * -1640531535  # 0x9e3779b1
 
 
 @triton.jit
-def low(pair):
-    """The lower half of 64 bits."""
+def low_word(pair):
+    """Return the lower 32 of 64 bits."""
     return pair.to(tl.int32)
 
 
 @triton.jit
-def high(pair):
-    """The upper half of 64 bits."""
+def high_word(pair):
+    """Return the upper 32 of 64 bits."""
     return (pair >> 32).to(tl.int32)

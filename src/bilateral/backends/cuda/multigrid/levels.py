@@ -1,6 +1,7 @@
-"""What happens on each level of a V-cycle: smoothing, residuals, and the ways between levels.
+"""Work on one level of a V-cycle: Jacobi steps, residuals, restriction and prolongation.
 
-Vectors are (rows, K). A x is computed from differences: lambda sum_j w_ij (x_i - x_j) + c_i x_i.
+Vectors are (rows, K). Products with A are sums of differences, lambda sum_j w_ij (x_i - x_j) +
+c_i x_i, so that they are exact for constants.
 """
 
 from dataclasses import dataclass
@@ -10,41 +11,43 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.blocks import program_rows, row_channels
 from bilateral.backends.cuda.kernel import kernel
 from bilateral.backends.cuda.multigrid.coarsening import Transfer
 from bilateral.backends.cuda.multigrid.graph import (
     Graph,
-    add_lanes,
+    lane_rows,
     link_number,
-    low,
-    most_links,
+    low_word,
+    max_links,
     read_link,
     read_rows,
-    share_rows,
+    sum_lanes,
 )
 
-_MEMBERS: tl.constexpr = tl.constexpr(4)
-"""Read at a time."""
+_MEMBERS_AT_ONCE: tl.constexpr = tl.constexpr(4)
+"""Members of an aggregate read at a time."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """A = lambda L + diag(c)."""
+    """The matrix A = lambda L + diag(c) of a level."""
 
     graph: Graph
-    factor: Tensor
-    """Lambda."""
+    """L."""
+    smoothness: Tensor
+    """lambda, the first number of this tensor."""
     weight: Tensor
     """c."""
     inverse: Tensor
-    """1 / diag(A), or 0 where it must."""
+    """1 / diag(A), or 0 for rows that no step may change."""
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """x, or without it the product of `omega`, 1 / diag(A) and r; and P `above`, if that is given.
+    """An iterate: x, or omega r / diag(A) without x; plus P above, the coarser level's correction.
 
-    It is never stored: whoever reads a neighbour's value computes it.
+    Kernels compute the iterate of each neighbour that they read, and never store it.
     """
 
     x: Tensor | None
@@ -53,82 +56,60 @@ class Iterate:
     parent: Tensor | None = None
 
 
-def shape(channels: int, size: int = 256) -> dict[str, Any]:
-    """Of blocks of rows and channels."""
+def block_constants(channels: int, size: int = 256) -> dict[str, Any]:
+    """Compile-time constants of kernels that process blocks of rows and channels."""
     padded = triton.next_power_of_2(channels)
     return {"KP": padded, "BLOCK": max(16, size // padded)}
 
 
-def relax(level: Level, r: Tensor, x: Iterate, omega: float | None, out: Tensor) -> None:
-    """Jacobi's step x + omega (r - A x) / diag(A), or without omega the residual r - A x.
+def jacobi_step(level: Level, r: Tensor, x: Iterate, omega: float, out: Tensor) -> None:
+    """Write x + omega (r - A x) / diag(A); rows without neighbours are solved."""
+    _launch_relax(level, r, x, omega, out)
 
-    Rows without neighbours are solved.
-    """
-    graph, sizes = level.graph, level.graph.shares(r.shape[1])
-    _relax[(triton.cdiv(graph.room, sizes["BLOCK"]),)](
+
+def find_residual(level: Level, r: Tensor, x: Iterate, out: Tensor) -> None:
+    """Write r - A x."""
+    _launch_relax(level, r, x, None, out)
+
+
+def _launch_relax(level: Level, r: Tensor, x: Iterate, omega: float | None, out: Tensor) -> None:
+    graph, constants = level.graph, level.graph.constants(r.shape[1])
+    _relax[(triton.cdiv(graph.room, constants["BLOCK"]),)](
         *graph.arguments,
-        graph.total,
-        r,
-        x.x,
-        level.inverse,
-        x.above,
-        x.parent,
-        level.weight,
-        level.factor,
-        out,
-        r.shape[1],
+        *(r, x.x, level.inverse, x.above, x.parent),
+        *(level.weight, level.smoothness, out, r.shape[1]),
         START=x.omega,
         OMEGA=0.0 if omega is None else omega,
         RESIDUAL=omega is None,
         KP=triton.next_power_of_2(r.shape[1]),
-        **sizes,
+        **constants,
     )
 
 
-def restrict(way: Transfer, coarse: Graph, values: Tensor, out: Tensor) -> None:
-    """P^T values: sums over the members of each aggregate."""
-    sizes = shape(values.shape[1])
-    _restrict[(triton.cdiv(coarse.room, sizes["BLOCK"]),)](
-        values,
-        way.bounds,
-        way.members,
-        out,
-        coarse.total,
-        coarse.room,
-        values.shape[1],
-        **sizes,
-    )
+def restrict_to(transfer: Transfer, coarse: Graph, values: Tensor, out: Tensor) -> None:
+    """Write P^T values: sums over the members of each aggregate."""
+    channels = values.shape[1]
+    constants = block_constants(channels)
+    tensors = values, transfer.bounds, transfer.members, out, coarse.total
+    programs = (triton.cdiv(coarse.room, constants["BLOCK"]),)
+    _restrict[programs](*tensors, coarse.room, channels, **constants)
 
 
-def spread(level: Level, b: Tensor, above: Tensor, parent: Tensor, out: Tensor) -> None:
-    """P above; rows without neighbours are solved."""
-    sizes = shape(b.shape[1])
-    _spread[(triton.cdiv(level.graph.room, sizes["BLOCK"]),)](
-        b,
-        level.inverse,
-        above,
-        parent,
-        out,
-        level.graph.total,
-        level.graph.room,
-        b.shape[1],
-        **sizes,
-    )
+def prolong(level: Level, b: Tensor, above: Tensor, parent: Tensor, out: Tensor) -> None:
+    """Write P above; rows without neighbours are solved for b."""
+    graph, channels = level.graph, b.shape[1]
+    constants = block_constants(channels)
+    tensors = b, level.inverse, above, parent, out, graph.total
+    programs = (triton.cdiv(graph.room, constants["BLOCK"]),)
+    _prolong[programs](*tensors, graph.room, channels, **constants)
 
 
 @triton.jit
-def places(i, mask, channels, KP: tl.constexpr):
-    """Of all channels of rows i."""
+def read_iterate(iterate, i, mask, channels, START: tl.constexpr, KP: tl.constexpr):
+    """Return an `Iterate` at rows i; `iterate` is (r, x, inverse, above, parent)."""
+    r, x, inverse, above, parent = iterate
     k = tl.arange(0, KP)
-    both = mask[:, None] & (k[None, :] < channels)
-    return i.to(tl.int64)[:, None] * channels + k[None, :], both
-
-
-@triton.jit
-def iterate(r, x, inverse, above, parent, i, mask, channels, START: tl.constexpr, KP: tl.constexpr):
-    """An `Iterate` at rows i."""
-    k = tl.arange(0, KP)[None, :]
-    at, both = i.to(tl.int64)[:, None] * channels + k, mask[:, None] & (k < channels)
+    at, both = row_channels(i, mask, channels, k)
     value = 0.0
     if x is not None:
         value = tl.load(x + at, mask=both, other=0)
@@ -137,26 +118,17 @@ def iterate(r, x, inverse, above, parent, i, mask, channels, START: tl.constexpr
         value = value * tl.load(inverse + i, mask=mask, other=0)[:, None]
     if above is not None:
         p = tl.load(parent + i, mask=mask, other=-1)
-        at, both = p.to(tl.int64)[:, None] * channels + k, (p >= 0)[:, None] & (k < channels)
+        at, both = row_channels(p, p >= 0, channels, k)
         value = tl.load(above + at, mask=both, other=0) + value
     return value
 
 
 @triton.jit
-def residual(
-    to,
-    weight,
-    n,
-    factors,
-    first,
-    last,
-    r,
-    x,
-    inverse,
-    above,
-    parent,
+def row_residual(
+    graph,
+    iterate,
     c,
-    factor,
+    smoothness,
     i,
     mask,
     channels,
@@ -167,46 +139,47 @@ def residual(
     lane=0,
     LANES: tl.constexpr = 1,
 ):
-    """An `Iterate` at rows i, what r - A x is there, and the numbers of links.
+    """Return an `Iterate` at rows i, its residual r - A x there, and the numbers of links.
 
-    Each row may be there several times, in so many lanes, which share its links.
+    Each row may occur in LANES lanes, which share its links.
     """
-    own = iterate(r, x, inverse, above, parent, i, mask, channels, START, KP)
-    begin, count, own_n = read_rows(to, n, first, last, i, mask, D)
-    flow = own * 0
-    for at in range(0, most_links(count, D), STEP * LANES):
+    value = read_iterate(iterate, i, mask, channels, START, KP)
+    links = read_rows(graph, i, mask, D)
+    flow = value * 0
+    for at in range(0, max_links(links, D), STEP * LANES):
         for step in tl.static_range(STEP):
             e = link_number(at, step, lane, LANES)
-            j, w = read_link(to, weight, n, factors, begin, count, own_n, e, step)
-            other = iterate(r, x, inverse, above, parent, j, j >= 0, channels, START, KP)
-            flow += w[:, None] * (own - other)
-    flow = add_lanes(flow, LANES)
-    at_r, both = places(i, mask, channels, KP)
-    left = tl.load(r + at_r, mask=both, other=0) - factor * flow
-    left -= tl.load(c + i, mask=mask, other=0)[:, None] * own
-    return own, left, count
+            j, w = read_link(graph, links, e, step)
+            neighbour = read_iterate(iterate, j, j >= 0, channels, START, KP)
+            flow += w[:, None] * (value - neighbour)
+    flow = sum_lanes(flow, LANES)
+    at_r, both = row_channels(i, mask, channels, tl.arange(0, KP))
+    residual = tl.load(iterate[0] + at_r, mask=both, other=0) - smoothness * flow
+    residual -= tl.load(c + i, mask=mask, other=0)[:, None] * value
+    return value, residual, links[1]
 
 
 @triton.jit
-def damped(own, left, count, inverse, i, mask, OMEGA: tl.constexpr):
-    """Jacobi's step from `own`; the whole of it where there are no neighbours."""
-    step = tl.load(inverse + i, mask=mask, other=0)
-    step = tl.where(count > 0, step * OMEGA, step)
-    return own + step[:, None] * left
+def jacobi_update(value, residual, count, inverse, i, mask, OMEGA: tl.constexpr):
+    """Return a damped Jacobi step from `value`; undamped for rows with a `count` of 0 links."""
+    factor = tl.load(inverse + i, mask=mask, other=0)
+    factor = tl.where(count > 0, factor * OMEGA, factor)
+    return value + factor[:, None] * residual
 
 
 @triton.jit
 def sum_members(values, bounds, members, i, mask, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
-    """Of aggregates i, in the members' order."""
-    begin = low(tl.load(bounds + i, mask=mask, other=0))
-    end = low(tl.load(bounds + i + 1, mask=mask, other=0))
+    """Return the sums of values over the members of aggregates i, in the members' order."""
+    begin = low_word(tl.load(bounds + i, mask=mask, other=0))
+    end = low_word(tl.load(bounds + i + 1, mask=mask, other=0))
+    k = tl.arange(0, KP)
     total = tl.zeros((BLOCK, KP), values.dtype.element_ty)
-    for at in range(0, tl.max(end - begin, 0), _MEMBERS):
-        for step in tl.static_range(_MEMBERS):
+    for at in range(0, tl.max(end - begin, 0), _MEMBERS_AT_ONCE):
+        for step in tl.static_range(_MEMBERS_AT_ONCE):
             e = begin + at + step
             row = tl.load(members + e, mask=e < end, other=0)
-            from_, both = places(row, e < end, channels, KP)
-            total += tl.load(values + from_, mask=both, other=0)
+            at_row, both = row_channels(row, e < end, channels, k)
+            total += tl.load(values + at_row, mask=both, other=0)
     return total
 
 
@@ -226,7 +199,7 @@ def _relax(
     above,
     parent,
     c,
-    factor,
+    smoothness,
     out,
     channels,
     START: tl.constexpr,
@@ -238,62 +211,43 @@ def _relax(
     BLOCK: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    i, lane = share_rows(BLOCK, LANES)
-    mask = i < tl.minimum(tl.load(total), room)
-    own, left, count = residual(
-        to,
-        weight,
-        n,
-        factors,
-        first,
-        last,
-        r,
-        x,
-        inverse,
-        above,
-        parent,
-        c,
-        tl.load(factor),
-        i,
-        mask,
-        channels,
-        START,
-        D,
-        STEP,
-        KP,
-        lane,
-        LANES,
+    i, lane, mask = lane_rows(total, room, BLOCK, LANES)
+    graph = to, weight, n, factors, first, last
+    iterate = r, x, inverse, above, parent
+    rows = i, mask, channels
+    value, residual, count = row_residual(
+        graph, iterate, c, tl.load(smoothness), *rows, START, D, STEP, KP, lane, LANES
     )
-    at, both = places(i, mask & (lane == 0), channels, KP)
+    at, both = row_channels(i, mask & (lane == 0), channels, tl.arange(0, KP))
     if RESIDUAL:
-        tl.store(out + at, left, mask=both)
+        tl.store(out + at, residual, mask=both)
     else:
-        tl.store(out + at, damped(own, left, count, inverse, i, mask, OMEGA), mask=both)
+        value = jacobi_update(value, residual, count, inverse, i, mask, OMEGA)
+        tl.store(out + at, value, mask=both)
 
 
 @kernel("room")
 def _restrict(
     values, bounds, members, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < tl.minimum(tl.load(total), room)
+    i, mask = program_rows(total, room, BLOCK)
     sums = sum_members(values, bounds, members, i, mask, channels, KP, BLOCK)
-    at, both = places(i, mask, channels, KP)
+    at, both = row_channels(i, mask, channels, tl.arange(0, KP))
     tl.store(out + at, sums, mask=both)
 
 
 @kernel("room")
-def _spread(
+def _prolong(
     b, inverse, above, parent, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < tl.minimum(tl.load(total), room)
+    i, mask = program_rows(total, room, BLOCK)
+    k = tl.arange(0, KP)
     p = tl.load(parent + i, mask=mask, other=-1)
-    alone = mask & (p < 0)
-    at, both = places(i, alone, channels, KP)
+    isolated = mask & (p < 0)
+    at, both = row_channels(i, isolated, channels, k)
     value = tl.load(b + at, mask=both, other=0)
-    value = value * tl.load(inverse + i, mask=alone, other=0)[:, None]
-    from_, both = places(p, p >= 0, channels, KP)
-    value += tl.load(above + from_, mask=both, other=0)
-    at, both = places(i, mask, channels, KP)
+    value = value * tl.load(inverse + i, mask=isolated, other=0)[:, None]
+    at, both = row_channels(p, p >= 0, channels, k)
+    value += tl.load(above + at, mask=both, other=0)
+    at, both = row_channels(i, mask, channels, k)
     tl.store(out + at, value, mask=both)

@@ -1,6 +1,7 @@
-"""The small levels of a hierarchy, one after another in the same memory.
+"""Process the small levels of a hierarchy in one kernel, with one program per image.
 
-Launches would take longer than the work they do, so one program per image does it all.
+Launching a kernel takes longer than the work on such a level. All levels share one set of tensors,
+one level after another.
 """
 
 import torch
@@ -8,112 +9,115 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.blocks import program_rows, row_channels
 from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.kernel import kernel
 from bilateral.backends.cuda.multigrid.coarsening import Transfer
 from bilateral.backends.cuda.multigrid.graph import Graph
-from bilateral.backends.cuda.multigrid.levels import damped, residual, shape, sum_members
+from bilateral.backends.cuda.multigrid.levels import (
+    block_constants,
+    jacobi_update,
+    row_residual,
+    sum_members,
+)
 
 _BLOCK = 256
 _OMEGA = 0.9
+"""Damping of the Jacobi steps."""
 
 
-class Tail:
-    """From `graphs[0]` up to the last one."""
+class SmallLevels:
+    """The levels from `graphs[0]` to the last one of a hierarchy.
 
-    def __init__(self, graphs: list[Graph], transfers: list[Transfer], recorded: bool) -> None:
+    `recorded`: a CUDA graph is recorded for these rooms, so that the tables of offsets are cached.
+    Exact rooms differ for each image, and their tables are not worth caching.
+    """
+
+    def __init__(self, graphs: list[Graph], transfers: list[Transfer], *, recorded: bool) -> None:
         device = graphs[0].to.device
-        # Rooms that are only just enough are different each time: their tables are not kept.
-        table = constant if recorded else _table
-        self._first = graphs[0]
+        self._first_graph = graphs[0]
         self.count = len(graphs)
+        """Number of levels."""
         rooms = [graph.room for graph in graphs]
-        entries = [graph.to.shape[0] for graph in graphs]
         self.rows = sum(rooms)
-        self.offsets = table(tuple(sum(rooms[:k]) for k in range(self.count)), torch.int32, device)
-        self._entries = table(
-            tuple(sum(entries[:k]) for k in range(self.count)), torch.int32, device
-        )
+        """Room of all levels together."""
+        self.offsets = _offsets(rooms, device, recorded)
+        """First row of each level."""
+        self._link_offsets = _offsets([graph.to.shape[0] for graph in graphs], device, recorded)
         self.starts = torch.stack([graph.starts for graph in graphs])
+        """(count, images + 1): first row of each image, relative to its level."""
         self._to = torch.cat([graph.to for graph in graphs])
-        self._weight, self._first_link, self._last_link = (
+        self._weight, self._first, self._last = (
             torch.cat([part for graph in graphs if (part := getattr(graph, name)) is not None])
             for name in ("weight", "first", "last")
         )
         self.degree = torch.cat([graph.degree for graph in graphs])
-        # The last level's rows have no parents.
-        none = torch.full((rooms[-1],), -1, dtype=torch.int32, device=device)
-        self._parent = torch.cat([*(way.parent for way in transfers), none])
-        self.members = torch.cat([*(way.members for way in transfers), none])
-        # Of each level but the first.
-        self.bounds = torch.cat([none.long()[:0], *(way.bounds for way in transfers)])
+        """Degree of each row."""
+        # The rows of the last level have no parents.
+        no_parents = torch.full((rooms[-1],), -1, dtype=torch.int32, device=device)
+        self._parent = torch.cat([*(transfer.parent for transfer in transfers), no_parents])
+        self.members = torch.cat([*(transfer.members for transfer in transfers), no_parents])
+        """Members of the aggregates, in the rows of the finer level."""
+        self.bounds = torch.cat(
+            [no_parents.long()[:0], *(transfer.bounds for transfer in transfers)]
+        )
+        """`Transfer.bounds` of each level but the first."""
 
     def vectors(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Memory for r, x and residuals of all levels, of as many channels as there are in like."""
-        sizes = (3, self.rows, like.shape[1])
-        r, x, left = torch.empty(sizes, dtype=like.dtype, device=like.device)
-        return r, x, left
+        """Allocate r, x and the residual of all levels, with as many channels as `like`."""
+        shape = (3, self.rows, like.shape[1])
+        r, x, residual = torch.empty(shape, dtype=like.dtype, device=like.device)
+        return r, x, residual
 
-    def cycle(
-        self, vectors: tuple[Tensor, Tensor, Tensor], c: Tensor, inverse: Tensor, factors: Tensor
+    def vcycle(
+        self,
+        vectors: tuple[Tensor, Tensor, Tensor],
+        c: Tensor,
+        inverse: Tensor,
+        smoothness: Tensor,
     ) -> Tensor:
-        """From the first level's r, one V-cycle with a step of Jacobi's before and after: x."""
-        r, x, left = vectors
-        sizes = shape(r.shape[1], 512)
-        _cycle[(self.starts.shape[1] - 1,)](
-            r,
-            x,
-            left,
-            c,
-            inverse,
-            factors,
-            self._to,
-            self._weight,
-            self._first_link,
-            self._last_link,
-            self._parent,
-            self.bounds,
-            self.members,
-            self.offsets,
-            self._entries,
-            self.starts,
+        """Run one V-cycle from 0 for r of the first level, and return x of all levels.
+
+        The V-cycle makes one Jacobi step on each level before and after the coarser levels.
+        """
+        r, x, residual = vectors
+        _vcycle[(self.starts.shape[1] - 1,)](
+            *(r, x, residual, c, inverse, smoothness),
+            *(self._to, self._weight, self._first, self._last, self._parent),
+            *(self.bounds, self.members, self.offsets, self._link_offsets, self.starts),
             self.count,
             r.shape[1],
             OMEGA=_OMEGA,
             STEP=8,
-            **sizes,
+            **block_constants(r.shape[1], 512),
             num_warps=16,
         )
         return x
 
     def with_data(self, c: Tensor) -> Tensor:
-        """Whether each row of the first level is connected to a weight above 0: 0 or 1."""
-        marks = torch.empty(self._first.room, dtype=torch.int32, device=c.device)
-        _mark_all[(triton.cdiv(self._first.room, _BLOCK),)](
-            c,
-            self._parent,
-            self.offsets,
-            marks,
-            self._first.total,
-            self._first.room,
-            self.count,
-            BLOCK=_BLOCK,
-        )
+        """Return 1 for rows of the first level that are connected to a weight above 0, else 0."""
+        room = self._first_graph.room
+        marks = torch.empty(room, dtype=torch.int32, device=c.device)
+        tensors = c, self._parent, self.offsets, marks, self._first_graph.total
+        _mark[(triton.cdiv(room, _BLOCK),)](*tensors, room, self.count, BLOCK=_BLOCK)
         return marks
 
 
-def _table(values: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.tensor(values, dtype=dtype, device=device)
+def _offsets(sizes: list[int], device: torch.device, cached: bool) -> Tensor:
+    offsets = tuple(sum(sizes[:k]) for k in range(len(sizes)))
+    if cached:
+        return constant(offsets, torch.int32, device)
+    return torch.tensor(offsets, dtype=torch.int32, device=device)
 
 
-@kernel("entries", "count")
-def _cycle(
+@kernel("count")
+def _vcycle(
     r,
     x,
-    left,
+    residual,
     c,
     inverse,
-    factors,
+    smoothness,
     to,
     weight,
     first,
@@ -122,7 +126,7 @@ def _cycle(
     bounds,
     members,
     offsets,
-    entries,
+    link_offsets,
     starts,
     count,
     channels,
@@ -134,97 +138,63 @@ def _cycle(
     image, images = tl.program_id(0), tl.num_programs(0)
     k = tl.arange(0, KP)
     for level in range(0, count - 1):
-        own, link = tl.load(offsets + level), tl.load(entries + level)
-        up = tl.load(offsets + level + 1)
+        row, link = tl.load(offsets + level), tl.load(link_offsets + level)
+        coarse_row = tl.load(offsets + level + 1)
         at_image = starts + level * (images + 1) + image
-        factor = tl.load(factors + level)
+        lambda_k = tl.load(smoothness + level)
+        graph = to + link, weight + link, None, None, first + row, last + row
+        iterate = r + row * channels, None, inverse + row, None, None
         end = tl.load(at_image + 1)
         for at in range(tl.load(at_image), end, BLOCK):
             i = at + tl.arange(0, BLOCK)
             mask = i < end
-            value, rest, links = residual(
-                to + link,
-                weight + link,
-                None,
-                None,
-                first + own,
-                last + own,
-                r + own * channels,
-                None,
-                inverse + own,
-                None,
-                None,
-                c + own,
-                factor,
-                i,
-                mask,
-                channels,
-                OMEGA,
-                0,
-                STEP,
-                KP,
+            _, remaining, _ = row_residual(
+                graph, iterate, c + row, lambda_k, i, mask, channels, OMEGA, 0, STEP, KP
             )
-            where = (own + i)[:, None] * channels + k[None, :]
-            tl.store(left + where, rest, mask=mask[:, None] & (k[None, :] < channels))
+            to_row, both = row_channels(row + i, mask, channels, k)
+            tl.store(residual + to_row, remaining, mask=both)
         tl.debug_barrier()
-        lists = bounds + (up - tl.load(offsets + 1) + level)
+        # Each level but the first has one bound more than rows.
+        level_bounds = bounds + (coarse_row - tl.load(offsets + 1) + level)
+        fine = residual + row * channels
         end = tl.load(at_image + images + 2)
         for at in range(tl.load(at_image + images + 1), end, BLOCK):
             i = at + tl.arange(0, BLOCK)
             mask = i < end
-            total = sum_members(
-                left + own * channels, lists, members + own, i, mask, channels, KP, BLOCK
-            )
-            where = (up + i)[:, None] * channels + k[None, :]
-            tl.store(r + where, total, mask=mask[:, None] & (k[None, :] < channels))
+            total = sum_members(fine, level_bounds, members + row, i, mask, channels, KP, BLOCK)
+            to_row, both = row_channels(coarse_row + i, mask, channels, k)
+            tl.store(r + to_row, total, mask=both)
         tl.debug_barrier()
     for down in range(0, count):
         level = count - 1 - down
-        own, link = tl.load(offsets + level), tl.load(entries + level)
-        up = tl.load(offsets + tl.minimum(level + 1, count - 1))
+        row, link = tl.load(offsets + level), tl.load(link_offsets + level)
+        coarse_row = tl.load(offsets + tl.minimum(level + 1, count - 1))
         at_image = starts + level * (images + 1) + image
-        factor = tl.load(factors + level)
+        lambda_k = tl.load(smoothness + level)
+        graph = to + link, weight + link, None, None, first + row, last + row
+        above = x + coarse_row * channels
+        iterate = r + row * channels, None, inverse + row, above, parent + row
         end = tl.load(at_image + 1)
         for at in range(tl.load(at_image), end, BLOCK):
             i = at + tl.arange(0, BLOCK)
             mask = i < end
-            value, rest, links = residual(
-                to + link,
-                weight + link,
-                None,
-                None,
-                first + own,
-                last + own,
-                r + own * channels,
-                None,
-                inverse + own,
-                x + up * channels,
-                parent + own,
-                c + own,
-                factor,
-                i,
-                mask,
-                channels,
-                OMEGA,
-                0,
-                STEP,
-                KP,
+            value, remaining, links = row_residual(
+                graph, iterate, c + row, lambda_k, i, mask, channels, OMEGA, 0, STEP, KP
             )
-            value = damped(value, rest, links, inverse + own, i, mask, OMEGA)
-            where = (own + i)[:, None] * channels + k[None, :]
-            tl.store(x + where, value, mask=mask[:, None] & (k[None, :] < channels))
+            value = jacobi_update(value, remaining, links, inverse + row, i, mask, OMEGA)
+            to_row, both = row_channels(row + i, mask, channels, k)
+            tl.store(x + to_row, value, mask=both)
         tl.debug_barrier()
 
 
 @kernel("room", "count")
-def _mark_all(c, parent, offsets, marks, total, room, count, BLOCK: tl.constexpr):
-    """Whether the last row above each one has weights."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < tl.minimum(tl.load(total), room)
-    row, on = i, mask
+def _mark(c, parent, offsets, marks, total, room, count, BLOCK: tl.constexpr):
+    """Mark rows whose last ancestor has a weight above 0."""
+    i, mask = program_rows(total, room, BLOCK)
+    row, has_parent = i, mask
     for level in range(1, count):
-        p = tl.load(parent + row, mask=on, other=-1)
-        on = p >= 0
-        row = tl.where(on, tl.load(offsets + level) + p, row)
-    own = tl.load(c + row, mask=mask, other=0) > 0
-    tl.store(marks + i, own.to(tl.int32), mask=i < room)
+        p = tl.load(parent + row, mask=has_parent, other=-1)
+        has_parent = p >= 0
+        row = tl.where(has_parent, tl.load(offsets + level) + p, row)
+    has_weight = tl.load(c + row, mask=mask, other=0) > 0
+    tl.store(marks + i, has_weight.to(tl.int32), mask=i < room)

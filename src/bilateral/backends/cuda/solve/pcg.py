@@ -29,7 +29,7 @@ from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.grid.laplacian import Matrix
 from bilateral.backends.cuda.grid.pyramid_transfer import Prefix, above, part_of_image, range_sums
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.multigrid.vcycle import Multigrid
+from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve.error_estimate import judge, step_lengths
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 
@@ -55,7 +55,7 @@ class Iteration:
     def __init__(
         self,
         matrix: Matrix,
-        preconditioner: Preconditioner | Multigrid,
+        preconditioner: Preconditioner | VCycle,
         b: Tensor,
         x: Tensor,
         scale: Tensor | None,
@@ -66,7 +66,7 @@ class Iteration:
         images, channels = matrix.grid.shape[0], x.shape[1]
         self._A = matrix
         self._M = preconditioner if isinstance(preconditioner, Preconditioner) else None
-        self._cycles = preconditioner if isinstance(preconditioner, Multigrid) else None
+        self._cycles = preconditioner if isinstance(preconditioner, VCycle) else None
         self._factors = None if self._M is None else self._M.factors
         self._x, self._active = x, active
         padded = triton.next_power_of_2(channels)
@@ -104,7 +104,7 @@ class Iteration:
             (grid.pyramid.begin.shape[0] if self._factors is not None else 0, channels)
         )
         if self._cycles is not None:
-            self._cycles.settle(b, x)
+            self._cycles.solve_colour0(b, x)
         self._descend(matrix.multiply(x), b)
         self._lift(first=True)
 
@@ -197,7 +197,7 @@ class Iteration:
 
     def _precondition(self) -> None:
         if self._cycles is not None:
-            self._cycles.cycle(self._r, settled=True, out=self._y)
+            self._cycles.apply(self._r, colour0_solved=True, out=self._y)
         grid, prefix = self._A.grid, self._prefix
         pyramid = grid.pyramid
         _precondition[(grid.programs, grid.shape[0])](
@@ -223,7 +223,7 @@ class Iteration:
 
 def solve(
     matrix: Matrix,
-    preconditioner: Preconditioner | Multigrid,
+    preconditioner: Preconditioner | VCycle,
     b: Tensor,
     x: Tensor,
     scale: Tensor | None,
