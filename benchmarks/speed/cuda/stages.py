@@ -18,8 +18,8 @@ from bilateral.backends.cuda.grid.edges import Edges
 from bilateral.backends.cuda.grid.neighbours import find_neighbours
 from bilateral.backends.cuda.grid.order import Order, sort_vertices
 from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
-from bilateral.backends.cuda.solve import pcg
-from bilateral.backends.cuda.solve.input_stats import survey
+from bilateral.backends.cuda.solve.input_stats import compute_input_stats
+from bilateral.backends.cuda.solve.iteration import Iteration
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.torch.cuda import system as device
@@ -106,7 +106,7 @@ class Solve:
         return diffusion.bistochastize(self._grid, self._space.blur, torch.float32)
 
     def survey_and_splat(self) -> tuple[Any, ...]:
-        seen = survey(self._values, self._weights, 1)
+        seen = compute_input_stats(self._values, self._weights, 1)
         weight, b = splatting.splat_weighted(self._grid, self._values, self._weights)
         bare = device.count_poor(self._grid, weight, self._smoothness)
         return seen, weight, b, bare
@@ -120,12 +120,12 @@ class Solve:
         )
         return matrix, Preconditioner(matrix, "pyramid")
 
-    def begin(self) -> pcg.Iteration:
+    def begin(self) -> Iteration:
         # A tolerance below 0: always as many steps.
         problem = self._matrix, self._preconditioner, self._b, self._x, self._seen.scale
-        return pcg.Iteration(*problem, None, STEPS, -1.0)
+        return Iteration(*problem, None, device.pcg_options(STEPS, -1.0))
 
-    def begin_again(self) -> pcg.Iteration:
+    def begin_again(self) -> Iteration:
         """For steps to be those of a solve each time."""
         self._x.copy_(self._start)
         self._run = self.begin()

@@ -25,7 +25,7 @@ from bilateral.backends.cuda.grid import pyramid_transfer as sums
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.grid.grid import build_grid
 from bilateral.backends.cuda.solve import components, pcg
-from bilateral.backends.cuda.solve.input_stats import count_poor, survey
+from bilateral.backends.cuda.solve.input_stats import compute_input_stats, count_faint
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.torch import handles as kept
 from bilateral.torch import operators
@@ -290,26 +290,26 @@ def test_more_room_changes_nothing(shape):
 
 
 @pytest.mark.parametrize("weighed", [True, False])
-def test_a_survey_knows_ranges_and_what_is_wrong(weighed):
+def test_input_stats_have_ranges_and_what_is_wrong(weighed):
     rng = np.random.default_rng(13)
     values = rng.normal(size=(2, 33, 3))
     values[1, :, 2] = 5
     c = rng.random((2, 33)) * (rng.random((2, 33)) < 0.6) if weighed else np.ones((2, 33))
     flat = torch.from_numpy(values.reshape(-1, 3)).to(DEVICE)
     weights = torch.from_numpy(c.reshape(-1, 1)).to(DEVICE) if weighed else None
-    seen = survey(flat, weights, 2)
+    seen = compute_input_stats(flat, weights, 2)
     for k, image in enumerate(values):
         known = image[c[k] > 0]
         expected = [*np.ptp(known, axis=0)[:2], 5 if k else np.ptp(known[:, 2])]
         assert_allclose(seen.scale[k].cpu(), expected)
-    assert_allclose(seen.total.cpu(), c.sum(1))
-    assert not seen.invalid.any()
-    assert not seen.unknown.any()
+    assert_allclose(seen.weight_sum.cpu(), c.sum(1))
+    assert not seen.invalid_weights.any()
+    assert not seen.nonfinite_values.any()
     flat[3, 1], flat[40, 0] = np.inf, np.nan
-    assert survey(flat, weights, 2).unknown.tolist() == [1, 1]
+    assert compute_input_stats(flat, weights, 2).nonfinite_values.tolist() == [1, 1]
     if weights is not None:
         weights[2], weights[50], weights[51] = -1, np.nan, np.inf
-        assert survey(flat, weights, 2).invalid.tolist() == [1, 2]
+        assert compute_input_stats(flat, weights, 2).invalid_weights.tolist() == [1, 2]
 
 
 def test_pixels_far_from_data_are_counted():
@@ -320,7 +320,7 @@ def test_pixels_far_from_data_are_counted():
     poor = 2.0 / 4 * mass > w
     far = [poor[i] and all(poor[j] for j in near[:, i] if j >= 0) for i in range(count)]
     two = torch.tensor(2.0, dtype=torch.float64, device=DEVICE)
-    assert count_poor(grid, weight, two, 4.0).tolist() == [(w == 0).sum(), mass[far].sum()]
+    assert count_faint(grid, weight, two, 4.0).tolist() == [(w == 0).sum(), mass[far].sum()]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -357,7 +357,7 @@ def test_a_few_steps_are_the_cpus(kind):
     H = sums.push_pull(both.grid, seen)
     x = H[:, 1:] / H[:, :1]
     scale = torch.ones(2, 1, dtype=torch.float64, device=DEVICE)
-    pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, 3, -1.0)
+    pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, device.pcg_options(3, -1.0))
     y = splatting.slice_(both.grid, x).cpu().numpy().reshape(2, 6, 8)
     for mine, grid, t, w in zip(y, both.cpus, target, c, strict=True):
         solver = bilateral.BilateralSolver(

@@ -9,7 +9,7 @@ import torch
 
 from bilateral.backends.cuda.constants import holding
 from bilateral.backends.cuda.solve import pcg
-from bilateral.backends.cuda.solve.report import FACTS
+from bilateral.backends.cuda.solve.report import HEADER
 
 _FIRST = {"multigrid": 2, "pyramid": 8, "jacobi": 8}
 """Steps in the first graph of a recording."""
@@ -87,10 +87,10 @@ class Steps:
     ) -> tuple[pcg.Outcome, bool]:
         """Go on until the report says that it is done; and whether that took anything."""
         made = steps = self._few + self._ahead * self._more
-        while not report[FACTS - 1] and steps < self._most:
+        while not report[HEADER - 1] and steps < self._most:
             self._go_on()
             steps += self._more
             report = read()
-        errors = pcg.until_zero(report[FACTS : FACTS + steps])
+        errors = pcg.trim_errors(report[HEADER : HEADER + steps])
         self._ahead = max(0, -(-(len(errors) - self._few) // self._more))
-        return pcg.Outcome(errors, bool(report[FACTS - 1])), steps > made
+        return pcg.Outcome(errors, bool(report[HEADER - 1])), steps > made

@@ -12,8 +12,9 @@ from bilateral.backends.cuda.grid import pyramid_transfer as sums
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import pcg
-from bilateral.backends.cuda.solve.input_stats import survey
-from bilateral.backends.cuda.solve.report import FACTS, new_report, write_report
+from bilateral.backends.cuda.solve.input_stats import compute_input_stats
+from bilateral.backends.cuda.solve.iteration import Iteration
+from bilateral.backends.cuda.solve.report import HEADER, new_report, write_report
 from bilateral.numerics import policy
 from bilateral.torch.cuda import system as device
 from bilateral.torch.cuda.graphs import Graph, Steps, lasting
@@ -109,7 +110,7 @@ class Recording:
 
     def _take_values(self) -> None:
         self._grid = grid = replace(self._space.grid)  # whose pyramid is still to be built
-        self._seen = survey(self._values, self._weights, grid.shape[0])
+        self._seen = compute_input_stats(self._values, self._weights, grid.shape[0])
         self._weight, self._b = splatting.splat_weighted(grid, self._values, self._weights)
         self._poor = device.count_poor(grid, self._weight, self._smoothness)
         self._elsewhere: Tensor | None = None
@@ -135,15 +136,14 @@ class Recording:
         self._x = problem.start(self._b)
         # Where both graphs leave the solution.
         problem.y = self._x if self._elsewhere is None else torch.empty_like(self._x)
-        self._run = pcg.Iteration(
+        self._run = Iteration(
             problem.matrix,
             problem.preconditioner,
             self._b,
             self._x,
             self._seen.scale,
             None,
-            options.solve.max_iterations,
-            options.solve.stop_tolerance,
+            device.pcg_options(options.solve.max_iterations, options.solve.stop_tolerance),
         )
         stream.wait_stream(self._beside)
         self._go_on(steps)
@@ -157,7 +157,7 @@ class Recording:
             self.problem.fill(self._x, self._elsewhere, out=self.problem.y)
         self.report(self._run)
 
-    def report(self, run: pcg.Iteration) -> None:
+    def report(self, run: Iteration) -> None:
         """Write one on an iteration with this matrix."""
         write_report(self._report, self._grid, self._seen, self._poor, *self._trouble, run)
 
@@ -206,7 +206,7 @@ class Recording:
             self._steps.replay()
             out = splatting.slice_(self._grid, self.problem.y)
             report = self.read()
-            kind = self._judge(report[: FACTS - 1], smoothness)
+            kind = self._judge(report[: HEADER - 1], smoothness)
             if kind != self._kind:
                 return kind
             outcome, more = self._steps.finish(report, self.read)
@@ -266,15 +266,14 @@ class _Inverse:
     def _begin(self, steps: int) -> None:
         problem = self._recording.problem
         self._part = part = device.Inversion(problem, self.g)
-        self._run = pcg.Iteration(
+        self._run = Iteration(
             problem.matrix,
             problem.preconditioner,
             part.b,
             part.x,
             None,
             problem.active,
-            self._most,
-            self._tolerance,
+            device.pcg_options(self._most, self._tolerance),
         )
         self._go_on(steps)
 

@@ -16,8 +16,8 @@ from bilateral.backends.cuda.grid.grid import Grid, build_grid
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import components, pcg
-from bilateral.backends.cuda.solve.input_stats import count_poor as _count_poor
-from bilateral.backends.cuda.solve.input_stats import survey
+from bilateral.backends.cuda.solve.input_stats import compute_input_stats, count_faint
+from bilateral.backends.cuda.solve.iteration import PcgOptions
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics import policy
 from bilateral.torch.options import LayerOptions
@@ -147,7 +147,7 @@ def choose(
 
 def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor) -> Tensor:
     """How many vertices have no weight, and how many pixels are far from any: (2,)."""
-    return _count_poor(grid, weight, smoothness, policy.EASY_SMOOTHNESS)
+    return count_faint(grid, weight, smoothness, policy.EASY_SMOOTHNESS)
 
 
 class Inverse(NamedTuple):
@@ -216,8 +216,7 @@ class Problem:
             x,
             scale,
             self.active,
-            self._steps,
-            tolerance,
+            pcg_options(self._steps, tolerance),
         )
 
     def elsewhere(self, b: Tensor) -> Tensor | None:
@@ -284,13 +283,13 @@ def solve(
     """The solution for (B H W, K) values with (B H W, 1) weights, and its problem."""
     grid = where.grid
     images = grid.shape[0]
-    seen = survey(values, weights, images)
-    if bool(seen.invalid.any()):
+    seen = compute_input_stats(values, weights, images)
+    if bool(seen.invalid_weights.any()):
         raise ValueError(
             "confidence: expected finite numbers, 0 or above, got others. "
             "Set it to 0 where there is no data."
         )
-    total = seen.total
+    total = seen.weight_sum
     if not bool((total > 0).all()):
         empty = int((total <= 0).nonzero()[0])
         error = ValueError(
@@ -308,6 +307,11 @@ def solve(
     elsewhere = problem.elsewhere(b)
     problem.y = x if elsewhere is None else problem.fill(x, elsewhere)
     return splatting.slice_(grid, problem.y.to(values.dtype)), problem, outcome
+
+
+def pcg_options(max_iterations: int, tolerance: float) -> PcgOptions:
+    """Return the options of conjugate gradients, with the constants that the CPU shares."""
+    return PcgOptions(max_iterations, tolerance, policy.ERROR_WINDOW, policy.TOLERANCE_EPSILONS)
 
 
 def reached(outcome: pcg.Outcome, options: LayerOptions) -> pcg.Outcome:

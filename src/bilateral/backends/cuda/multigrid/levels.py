@@ -214,9 +214,9 @@ def _relax(
     i, lane, mask = lane_rows(total, room, BLOCK, LANES)
     graph = to, weight, n, factors, first, last
     iterate = r, x, inverse, above, parent
-    rows = i, mask, channels
+    lambda_k = tl.load(smoothness)
     value, residual, count = row_residual(
-        graph, iterate, c, tl.load(smoothness), *rows, START, D, STEP, KP, lane, LANES
+        graph, iterate, c, lambda_k, i, mask, channels, START, D, STEP, KP, lane, LANES
     )
     at, both = row_channels(i, mask & (lane == 0), channels, tl.arange(0, KP))
     if RESIDUAL:

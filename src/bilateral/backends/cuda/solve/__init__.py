@@ -1,1 +1,1 @@
-"""Preconditioned conjugate gradients on a CUDA device."""
+"""Solve systems by preconditioned conjugate gradients on a CUDA device."""

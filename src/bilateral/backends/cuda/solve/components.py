@@ -1,4 +1,4 @@
-"""Which parts of the grid are connected to data."""
+"""Find the connected components of the grid that have data."""
 
 import torch
 import triton
@@ -10,50 +10,56 @@ from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.kernel import kernel
 
 _BLOCK = 256
+_SHORTCUTS = 4
+"""Times that paths are halved after each hooking of roots."""
 
 
 def with_data(grid: Grid, weight: Tensor) -> Tensor:
-    """Whether each vertex is connected to one with a weight above 0."""
-    label = _components(grid.edges)
-    seen = torch.zeros_like(label)
-    _mark[(triton.cdiv(label.shape[0], _BLOCK),)](label, weight, seen, label.shape[0], BLOCK=_BLOCK)
-    return seen.index_select(0, label) > 0
+    """Return whether each vertex is connected to a vertex with a weight above 0."""
+    root = _find_components(grid.edges)
+    marks = torch.zeros_like(root)
+    count = root.shape[0]
+    _mark_roots[(triton.cdiv(count, _BLOCK),)](root, weight, marks, count, BLOCK=_BLOCK)
+    return marks.index_select(0, root) > 0
 
 
-def _components(edges: Edges) -> Tensor:
-    """The lowest vertex of each one's component: hook roots to lower ones, then shorten paths."""
+def _find_components(edges: Edges) -> Tensor:
+    """Return the lowest vertex of each vertex's component.
+
+    Each round hooks roots to lower roots, then shortens the paths to the roots.
+    """
     count = edges.room
-    label = torch.arange(count, dtype=torch.int32, device=edges.to.device)
-    grid = (triton.cdiv(count, _BLOCK),)
+    root = torch.arange(count, dtype=torch.int32, device=edges.to.device)
+    programs = (triton.cdiv(count, _BLOCK),)
     while True:
-        before = label.clone()
-        _hook[grid](before, *edges, label, count, D=edges.directions, BLOCK=_BLOCK)
-        for _ in range(4):
-            label = label.index_select(0, label)
-        if torch.equal(before, label):
-            return label
+        before = root.clone()
+        _hook_roots[programs](before, *edges, root, count, D=edges.directions, BLOCK=_BLOCK)
+        for _ in range(_SHORTCUTS):
+            root = root.index_select(0, root)
+        if torch.equal(before, root):
+            return root
 
 
 @kernel("count")
-def _hook(before, words, to, label, count, D: tl.constexpr, BLOCK: tl.constexpr):
+def _hook_roots(before, words, to, root, count, D: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
-    own = tl.load(before + i, mask=mask, other=0)
-    least = own
-    near = read_neighbours(words, to, i, mask, D)
+    root_i = tl.load(before + i, mask=mask, other=0)
+    lowest = root_i
+    neighbours = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
-        there, j = near[e]
-        other = tl.load(before + j, mask=there, other=2147483647)
-        least = tl.minimum(least, other)
-    # The own root goes to the lower one, too: with integers, in whatever order.
-    tl.atomic_min(label + own, least, mask=mask & (least < own))
-    tl.atomic_min(label + i, least, mask=mask & (least < own))
+        exists, j = neighbours[e]
+        root_j = tl.load(before + j, mask=exists, other=2147483647)
+        lowest = tl.minimum(lowest, root_j)
+    # Both the root and the vertex get the lower root. Integers: the order does not matter.
+    tl.atomic_min(root + root_i, lowest, mask=mask & (lowest < root_i))
+    tl.atomic_min(root + i, lowest, mask=mask & (lowest < root_i))
 
 
 @kernel("count")
-def _mark(label, weight, seen, count, BLOCK: tl.constexpr):
+def _mark_roots(root, weight, marks, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
-    known = mask & (tl.load(weight + i, mask=mask, other=0) > 0)
-    root = tl.load(label + i, mask=mask, other=0)
-    tl.atomic_max(seen + root, 1, mask=known)
+    has_weight = mask & (tl.load(weight + i, mask=mask, other=0) > 0)
+    root_i = tl.load(root + i, mask=mask, other=0)
+    tl.atomic_max(marks + root_i, 1, mask=has_weight)

@@ -1,4 +1,4 @@
-"""What there is to know about values and weights before a solve, found in one pass."""
+"""Compute range, sum, count and finiteness of values and weights in one pass, before a solve."""
 
 from typing import NamedTuple
 
@@ -7,80 +7,81 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.blocks import program_rows
 from bilateral.backends.cuda.grid.edges import read_neighbours
 from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.kernel import kernel
 
-_PROGRAMS = 512
+_MAX_PROGRAMS = 512
 _BLOCK = 1024
+_VERTEX_BLOCK = 512
 
 
-class Survey(NamedTuple):
-    """Of the values and weights of a batch."""
+class InputStats(NamedTuple):
+    """Statistics of the values and weights of a batch, in float64."""
 
     scale: Tensor
-    """The range of the known values of each image and channel, or their size: (B, K), float64."""
-    total: Tensor
-    """The sum of each image's weights: (B,), float64."""
-    invalid: Tensor
-    """How many weights are negative or not finite: (B,), float64."""
-    unknown: Tensor
-    """Whether there are values that are not finite: (B,), float64."""
+    """(B, K): range of the values with a weight above 0, or their size if all are equal."""
+    weight_sum: Tensor
+    """(B,): sum of the weights of each image."""
+    invalid_weights: Tensor
+    """(B,): number of weights that are negative or not finite."""
+    nonfinite_values: Tensor
+    """(B,): number of values that are not finite."""
 
 
-def survey(values: Tensor, weights: Tensor | None, images: int) -> Survey:
-    """Look at (B H W, K) values with (B H W, 1) weights, or 1 for each."""
+def compute_input_stats(values: Tensor, weights: Tensor | None, images: int) -> InputStats:
+    """Compute the statistics of (B H W, K) values with (B H W, 1) weights; None: all are 1."""
     channels = values.shape[1]
     pixels = values.shape[0] // images
-    programs = max(1, min(_PROGRAMS // images, pixels // _BLOCK))
-    # For each channel its least and largest value; the sum of weights, and numbers of invalid
-    # ones and of values that are not finite.
+    programs = max(1, min(_MAX_PROGRAMS // images, pixels // _BLOCK))
+    # Smallest and largest value of each channel; then the last three numbers of `InputStats`.
     rows = 2 * channels + 3
     parts = torch.empty((images, rows, programs), dtype=torch.float64, device=values.device)
-    _look[(programs, images)](values, weights, parts, pixels, channels, BLOCK=_BLOCK)
+    _compute_parts[(programs, images)](values, weights, parts, pixels, channels, BLOCK=_BLOCK)
     out = torch.empty((images, channels + 3), dtype=torch.float64, device=values.device)
-    _conclude[(images,)](parts, out, programs, channels, PP=triton.next_power_of_2(programs))
-    return Survey(out[:, :channels], *(out[:, channels + k] for k in range(3)))
+    _combine_parts[(images,)](parts, out, programs, channels, PP=triton.next_power_of_2(programs))
+    return InputStats(out[:, :channels], *(out[:, channels + k] for k in range(3)))
 
 
-def count_poor(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> Tensor:
-    """How many vertices have no weight, and how many pixels are far from any: (2,) int32.
+def count_faint(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> Tensor:
+    """Count the vertices without weight, and the faint pixels: (2,) int32.
 
-    That is in vertices that have too little weight, as all their neighbours: for which smoothness
-    times pixels is more than `easy` times the weight.
+    A pixel is faint if its vertex and all neighbours of its vertex have too little weight: the
+    smoothness times their pixels exceeds `easy` times their weight.
     """
-    out = torch.zeros(2, dtype=torch.int32, device=weight.device)
-    block = 512
-    _count_poor[(triton.cdiv(grid.room, block),)](
+    counts = torch.zeros(2, dtype=torch.int32, device=weight.device)
+    _count_faint[(triton.cdiv(grid.room, _VERTEX_BLOCK),)](
         grid.mass,
         weight,
         *grid.edges,
         grid.total,
         smoothness,
-        out,
+        counts,
         grid.room,
         EASY=easy,
         D=grid.edges.directions,
-        BLOCK=block,
+        BLOCK=_VERTEX_BLOCK,
         num_warps=8,
     )
-    return out
+    return counts
 
 
 @kernel()
-def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
+def _compute_parts(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
+    """Compute the statistics of this program's part of an image."""
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     base = image.to(tl.int64) * pixels
     rows = 2 * channels + 3
     to = parts + image * rows * programs + program
-    total, invalid = tl.zeros((), tl.float64), tl.zeros((), tl.float64)
-    unknown = tl.zeros((), tl.int32)
+    weight_sum, invalid = tl.zeros((), tl.float64), tl.zeros((), tl.float64)
+    nonfinite = tl.zeros((), tl.int32)
     for k in range(0, channels):
         low = tl.full((BLOCK,), float("inf"), tl.float64)
         high = tl.full((BLOCK,), float("-inf"), tl.float64)
         sums = tl.zeros((BLOCK,), tl.float64)
-        bad, lost = tl.zeros((BLOCK,), tl.int32), tl.zeros((BLOCK,), tl.int32)
+        invalid_k, nonfinite_k = tl.zeros((BLOCK,), tl.int32), tl.zeros((BLOCK,), tl.int32)
         for at in range(program * BLOCK, pixels, programs * BLOCK):
             i = at + tl.arange(0, BLOCK)
             mask = i < pixels
@@ -89,69 +90,71 @@ def _look(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
             if weights is not None:
                 c = tl.load(weights + base + i, mask=mask, other=0).to(tl.float64)
                 valid = (c >= 0) & (c < float("inf"))
-                bad += (mask & (valid == 0)).to(tl.int32)
+                invalid_k += (mask & (valid == 0)).to(tl.int32)
                 c = tl.where(valid, c, 0.0)
             sums += c
             finite = tl.abs(value) < float("inf")
-            lost += (finite == 0).to(tl.int32)
+            nonfinite_k += (finite == 0).to(tl.int32)
             low = tl.minimum(low, tl.where(c > 0, value, float("inf")))
             high = tl.maximum(high, tl.where(c > 0, value, float("-inf")))
         tl.store(to + 2 * k * programs, tl.min(low, 0))
         tl.store(to + (2 * k + 1) * programs, tl.max(high, 0))
-        total, invalid = tl.sum(sums, 0), tl.sum(bad, 0).to(tl.float64)
-        unknown += tl.sum(lost, 0)
-    tl.store(to + 2 * channels * programs, total)
+        # The weights are the same for all channels.
+        weight_sum, invalid = tl.sum(sums, 0), tl.sum(invalid_k, 0).to(tl.float64)
+        nonfinite += tl.sum(nonfinite_k, 0)
+    tl.store(to + 2 * channels * programs, weight_sum)
     tl.store(to + (2 * channels + 1) * programs, invalid)
-    tl.store(to + (2 * channels + 2) * programs, unknown.to(tl.float64))
+    tl.store(to + (2 * channels + 2) * programs, nonfinite.to(tl.float64))
 
 
 @kernel("programs")
-def _conclude(parts, out, programs, channels, PP: tl.constexpr):
+def _combine_parts(parts, out, programs, channels, PP: tl.constexpr):
+    """Combine the parts of an image's programs."""
     image = tl.program_id(0)
     p = tl.arange(0, PP)
     mask = p < programs
     rows = 2 * channels + 3
-    own = parts + image * rows * programs + p
+    image_parts = parts + image * rows * programs + p
     to = out + image * (channels + 3)
     for k in range(0, channels):
-        low = tl.min(tl.load(own + 2 * k * programs, mask=mask, other=float("inf")), 0)
-        high = tl.max(tl.load(own + (2 * k + 1) * programs, mask=mask, other=float("-inf")), 0)
+        lows = tl.load(image_parts + 2 * k * programs, mask=mask, other=float("inf"))
+        highs = tl.load(image_parts + (2 * k + 1) * programs, mask=mask, other=float("-inf"))
+        low, high = tl.min(lows, 0), tl.max(highs, 0)
         size = tl.maximum(tl.abs(low), tl.abs(high))
         scale = tl.where(high > low, high - low, size)
         tl.store(to + k, tl.where((scale > 0) & (scale < float("inf")), scale, 1.0))
     for k in range(0, 3):
-        part = tl.load(own + (2 * channels + k) * programs, mask=mask, other=0)
+        part = tl.load(image_parts + (2 * channels + k) * programs, mask=mask, other=0)
         tl.store(to + channels + k, tl.sum(part, 0))
 
 
 @kernel("room")
-def _count_poor(
+def _count_faint(
     mass,
     weight,
     words,
     to,
     total,
     smoothness,
-    out,
+    counts,
     room,
     EASY: tl.constexpr,
     D: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < tl.minimum(tl.load(total), room)
-    least = tl.load(smoothness) / EASY  # of a pixel's weight
-    own = tl.load(weight + i, mask=mask, other=1)
+    i, mask = program_rows(total, room, BLOCK)
+    least = tl.load(smoothness) / EASY  # weight per pixel
+    weight_i = tl.load(weight + i, mask=mask, other=1)
     pixels = tl.load(mass + i, mask=mask, other=0)
-    far = mask & (least * pixels > own)
-    if tl.max(far.to(tl.int32), 0) > 0:
-        near = read_neighbours(words, to, i, far, D)
+    faint = mask & (least * pixels > weight_i)
+    if tl.max(faint.to(tl.int32), 0) > 0:
+        neighbours = read_neighbours(words, to, i, faint, D)
         for e in tl.static_range(D):
-            there, j = near[e]
-            other = tl.load(weight + j, mask=there, other=0)
-            rich = least * tl.load(mass + j, mask=there, other=0) <= other
-            far = far & ((there == 0) | (rich == 0))
-    bare = tl.sum((mask & (own <= 0)).to(tl.int32), 0)
-    poor = tl.sum(tl.where(far, pixels, 0), 0)
-    tl.atomic_add(out, bare, mask=bare > 0)
-    tl.atomic_add(out + 1, poor, mask=poor > 0)
+            exists, j = neighbours[e]
+            weight_j = tl.load(weight + j, mask=exists, other=0)
+            enough = least * tl.load(mass + j, mask=exists, other=0) <= weight_j
+            faint = faint & ((exists == 0) | (enough == 0))
+    empty_vertices = tl.sum((mask & (weight_i <= 0)).to(tl.int32), 0)
+    faint_pixels = tl.sum(tl.where(faint, pixels, 0), 0)
+    tl.atomic_add(counts, empty_vertices, mask=empty_vertices > 0)
+    tl.atomic_add(counts + 1, faint_pixels, mask=faint_pixels > 0)

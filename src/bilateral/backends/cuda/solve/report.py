@@ -1,4 +1,4 @@
-"""What a recorded solve tells the host: one row of numbers, to be read at once."""
+"""Write the report of a recorded solve: one row of numbers, which the host reads in one copy."""
 
 import torch
 import triton
@@ -7,61 +7,57 @@ from torch import Tensor
 
 from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.solve.input_stats import Survey
-from bilateral.backends.cuda.solve.pcg import Iteration
+from bilateral.backends.cuda.solve.input_stats import InputStats
+from bilateral.backends.cuda.solve.iteration import Iteration
 
-FACTS = 12
-"""Numbers before the errors of all steps."""
-_STEPS = 32
-"""Whose errors are compared at a time."""
+HEADER = 12
+"""Numbers before the errors of all steps. The last one is 1 if all images have converged."""
+_STEPS_AT_ONCE = 32
+"""Steps whose errors are reduced at a time."""
 
 
-def new_report(steps: int, device: torch.device) -> Tensor:
-    """Memory for a report on at most so many steps."""
-    return torch.empty(FACTS + steps, dtype=torch.float64, device=device)
+def new_report(max_iterations: int, device: torch.device) -> Tensor:
+    """Allocate a report on at most this many steps."""
+    return torch.empty(HEADER + max_iterations, dtype=torch.float64, device=device)
 
 
 def write_report(
     out: Tensor,
     grid: Grid,
-    seen: Survey,
-    poor: Tensor,
+    stats: InputStats,
+    faint_counts: Tensor,
     overflow: Tensor | None,
-    faint: Tensor | None,
-    run: Iteration,
+    has_faint_component: Tensor | None,
+    iteration: Iteration,
 ) -> None:
-    """Write it.
+    """Write the header, then the error after each step, of the worst image.
 
-    The vertices and the pyramid's in two parts, by number; whether colours are strange; the two
-    numbers of `count_poor`; whether there was too little room for multigrid, and whether float32
-    is too little; of the poorest image the sum of weights; whether there are weights that are
-    invalid, and values that are not finite; whether all images have converged; then the errors
-    after each step, of the worst image.
+    The header has these numbers:
+
+    - 0 to 2: numbers of vertices, of the pyramid's first level, and of its other levels;
+    - 3: whether the reference has values outside of its range, or NaN;
+    - 4 and 5: the two numbers of `count_faint`;
+    - 6: whether multigrid's hierarchy had too little room;
+    - 7: whether a component is faint, so that float32 does not suffice;
+    - 8: the smallest sum of weights of an image;
+    - 9: the largest number of invalid weights of an image;
+    - 10: the largest number of values of an image that are not finite;
+    - 11: whether all images have converged.
     """
-    steps, images = run.errors.shape
+    steps, images = iteration.errors.shape
     _write[(1,)](
-        out,
-        grid.total,
-        *grid.pyramid.totals,
-        grid.colours.strange,
-        poor,
-        overflow,
-        faint,
-        seen.total,
-        seen.invalid,
-        seen.unknown,
-        seen.total.stride(0),
-        run.done,
-        run.errors,
-        steps,
-        images,
+        *(out, grid.total, *grid.pyramid.totals, grid.colours.strange),
+        *(faint_counts, overflow, has_faint_component),
+        *(stats.weight_sum, stats.invalid_weights, stats.nonfinite_values),
+        stats.weight_sum.stride(0),
+        *(iteration.done, iteration.errors, steps, images),
         PI=triton.next_power_of_2(images),
-        STEPS=_STEPS,
+        STEPS=_STEPS_AT_ONCE,
     )
 
 
 @triton.jit
-def _tell(out, at, value):
+def _put(out, at, value):
     tl.store(out + at, value.to(tl.float64))
 
 
@@ -72,12 +68,12 @@ def _write(
     lower_total,
     upper_total,
     strange,
-    poor,
+    faint_counts,
     overflow,
-    faint,
-    weight,
-    invalid,
-    unknown,
+    has_faint_component,
+    weight_sum,
+    invalid_weights,
+    nonfinite_values,
     stride,
     done,
     errors,
@@ -87,23 +83,23 @@ def _write(
     STEPS: tl.constexpr,
 ):
     i = tl.arange(0, PI)
-    there = i < images
+    mask = i < images
     none = tl.zeros((), tl.int32)
-    _tell(out, 0, tl.load(total))
-    _tell(out, 1, tl.load(lower_total))
-    _tell(out, 2, tl.load(upper_total))
-    _tell(out, 3, tl.load(strange))
-    _tell(out, 4, tl.load(poor))
-    _tell(out, 5, tl.load(poor + 1))
-    _tell(out, 6, none if overflow is None else tl.load(overflow).to(tl.int32))
-    _tell(out, 7, none if faint is None else tl.load(faint))
-    _tell(out, 8, tl.min(tl.load(weight + i * stride, mask=there, other=float("inf")), 0))
-    _tell(out, 9, tl.max(tl.load(invalid + i * stride, mask=there, other=0), 0))
-    _tell(out, 10, tl.max(tl.load(unknown + i * stride, mask=there, other=0), 0))
-    ended = (tl.load(done + i, mask=there, other=1) == 1).to(tl.int32)
-    _tell(out, 11, tl.min(ended, 0))
+    _put(out, 0, tl.load(total))
+    _put(out, 1, tl.load(lower_total))
+    _put(out, 2, tl.load(upper_total))
+    _put(out, 3, tl.load(strange))
+    _put(out, 4, tl.load(faint_counts))
+    _put(out, 5, tl.load(faint_counts + 1))
+    _put(out, 6, none if overflow is None else tl.load(overflow).to(tl.int32))
+    _put(out, 7, none if has_faint_component is None else tl.load(has_faint_component))
+    _put(out, 8, tl.min(tl.load(weight_sum + i * stride, mask=mask, other=float("inf")), 0))
+    _put(out, 9, tl.max(tl.load(invalid_weights + i * stride, mask=mask, other=0), 0))
+    _put(out, 10, tl.max(tl.load(nonfinite_values + i * stride, mask=mask, other=0), 0))
+    converged = (tl.load(done + i, mask=mask, other=1) == 1).to(tl.int32)
+    _put(out, 11, tl.min(converged, 0))
     for at in range(0, steps, STEPS):
         step = at + tl.arange(0, STEPS)
-        both = (step < steps)[:, None] & there[None, :]
+        both = (step < steps)[:, None] & mask[None, :]
         error = tl.load(errors + step[:, None] * images + i[None, :], mask=both, other=0)
         tl.store(out + 12 + step, tl.max(error, 1), mask=step < steps)

@@ -1,0 +1,260 @@
+"""Kernels of one step of preconditioned conjugate gradients; `iteration.py` launches them.
+
+Each program works on one part of an image's vertices, and writes its parts of sums. Every program
+that needs a sum adds up all parts: that takes less time than another kernel.
+"""
+
+import triton
+import triton.language as tl
+
+from bilateral.backends.cuda.blocks import program_rows, row_channels
+from bilateral.backends.cuda.grid.pyramid_transfer import above, part_of_image, range_sums
+from bilateral.backends.cuda.kernel import kernel
+from bilateral.backends.cuda.solve.error_estimate import judge_step, step_lengths
+
+
+@triton.jit
+def _unfinished_part(first_vertex, done, image, program, programs):
+    """Return the vertices of a program's part of an image; none if the image is done."""
+    begin, end = part_of_image(first_vertex, image, program, programs)
+    return begin, tl.where(tl.load(done + image) != 0, begin, end)
+
+
+@kernel("lower")
+def precondition(
+    r,
+    inverse,
+    coarse,
+    parent,
+    ancestors,
+    active,
+    n,
+    y,
+    parts,
+    done,
+    first_vertex,
+    lower,
+    channels,
+    LEVELS: tl.constexpr,
+    KP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Write y = D_n z for z = M^-1 r, and this program's part of r^T z.
+
+    z is r / diag(A) plus the sums over coarse vertices. Without `inverse`, y holds z on entry.
+    """
+    program, image = tl.program_id(0), tl.program_id(1)
+    programs = tl.num_programs(0)
+    begin, end = _unfinished_part(first_vertex, done, image, program, programs)
+    k = tl.arange(0, KP)
+    total = tl.zeros((KP,), tl.float64)
+    coarse_parent = parent if coarse is not None else None
+    ahead = _read_rows(n, inverse, coarse_parent, begin, end, BLOCK)
+    for at in range(begin, end, BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        mask = i < end
+        to, both = row_channels(i, mask, channels, k)
+        residual = tl.load(r + to, mask=both, other=0)
+        n_i, inverse_i, parent_i = ahead
+        ahead = _read_rows(n, inverse, coarse_parent, at + BLOCK, end, BLOCK)
+        if inverse is None:
+            z = tl.load(y + to, mask=both, other=0)
+        else:
+            z = inverse_i[:, None] * residual
+            if coarse is not None:
+                z += above(coarse, ancestors, parent_i, mask, lower, channels, LEVELS, k)
+            if active is not None:
+                is_active = tl.load(active + i, mask=mask, other=0) != 0
+                z = tl.where(is_active[:, None], z, 0.0)
+        tl.store(y + to, n_i[:, None] * z, mask=both)
+        total += tl.sum((residual * z).to(tl.float64), 0)  # sums per thread take 1.5 times as long
+    tl.store(parts + (image * programs + program) * KP + k, total)
+
+
+@triton.jit
+def _read_rows(n, inverse, parent, at, end, BLOCK: tl.constexpr):
+    """Return a block of n, of `inverse` and of `parent`; the latter two may be None."""
+    i = at + tl.arange(0, BLOCK)
+    n_i = tl.load(n + i, mask=i < end, other=0)
+    inverse_i, parent_i = n_i, i
+    if inverse is not None:
+        inverse_i = tl.load(inverse + i, mask=i < end, other=0)
+    if parent is not None:
+        parent_i = tl.load(parent + i, mask=i < end, other=0)
+    return n_i, inverse_i, parent_i
+
+
+@kernel()
+def update(
+    x,
+    u,
+    n,
+    r,
+    b,
+    y,
+    d,
+    q,
+    s,
+    pixels,
+    active,
+    parts,
+    norm,
+    alpha,
+    finished,
+    done,
+    sums,
+    part_sums,
+    first_vertex,
+    channels,
+    SQUARES: tl.constexpr,
+    KP: tl.constexpr,
+    PP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Make a step of u and r, or with b start from x; and write prefix sums of r in this part.
+
+    The start is u = n x and r = b - q. SQUARES: also sum x^2 over the pixels.
+    """
+    program, image = tl.program_id(0), tl.program_id(1)
+    programs, images = tl.num_programs(0), tl.num_programs(1)
+    k = tl.arange(0, KP)
+    begin, end = _unfinished_part(first_vertex, done, image, program, programs)
+    vectors = q, y, d, s, u, r
+    if b is None:
+        # Loads overlap with the sums of the parts here, and with the work on a block below.
+        ahead = _read_vectors(vectors, pixels, begin, end, channels, k, BLOCK)
+        scalars = parts, norm, alpha, finished
+        _, beta_k, alpha_k = step_lengths(*scalars, image, images, programs, k, KP, PP)
+        step = alpha_k.to(u.dtype.element_ty)[None, :]
+        beta = beta_k.to(u.dtype.element_ty)[None, :]
+    before, movement = tl.zeros((KP,), tl.float64), tl.zeros((BLOCK, KP), tl.float64)
+    squares = tl.zeros((BLOCK, KP), tl.float64)
+    for at in range(begin, end, BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        to, both = row_channels(i, i < end, channels, k)
+        if b is None:
+            product, direction, last_direction, last_product, solution, residual, m = ahead
+            ahead = _read_vectors(vectors, pixels, at + BLOCK, end, channels, k, BLOCK)
+            # d and s hold no numbers before the first step, nor after one with an alpha of 0.
+            direction += beta * tl.where(beta > 0, last_direction, 0.0)
+            product += beta * tl.where(beta > 0, last_product, 0.0)
+            tl.store(d + to, direction, mask=both)
+            tl.store(s + to, product, mask=both)
+            solution += step * direction
+            tl.store(u + to, solution, mask=both)
+            residual -= step * product
+            movement += (m * direction * direction).to(tl.float64)
+            if SQUARES:
+                squares += (m * solution * solution).to(tl.float64)
+        else:
+            n_i = tl.load(n + i, mask=i < end, other=0)[:, None]
+            tl.store(u + to, n_i * tl.load(x + to, mask=both, other=0), mask=both)
+            residual = tl.load(b + to, mask=both, other=0) - tl.load(q + to, mask=both, other=0)
+            if active is not None:
+                is_active = tl.load(active + i, mask=i < end, other=0) != 0
+                residual = tl.where(is_active[:, None], residual, 0.0)
+        tl.store(r + to, residual, mask=both)
+        if sums is not None:
+            wide = residual.to(tl.float64)
+            tl.store(sums + to, tl.cumsum(wide, 0) + before[None, :], mask=both)
+            before += tl.sum(wide, 0)
+    part = image * programs + program
+    if b is None:
+        tl.store(parts + (2 * images * programs + part) * KP + k, tl.sum(movement, 0))
+        if SQUARES:
+            tl.store(parts + (3 * images * programs + part) * KP + k, tl.sum(squares, 0))
+    if sums is not None:
+        unfinished = (k * 0 + tl.load(done + image)) == 0
+        tl.store(part_sums + part * KP + k, before, mask=unfinished)
+
+
+@triton.jit
+def _read_vectors(vectors, pixels, at, end, channels, k, BLOCK: tl.constexpr):
+    """Return a block of each of the vectors, and of m / n^2."""
+    i = at + tl.arange(0, BLOCK)
+    to, both = row_channels(i, i < end, channels, k)
+    blocks = ()
+    for v in tl.static_range(len(vectors)):
+        blocks += (tl.load(vectors[v] + to, mask=both, other=0),)  # type: ignore[assignment]
+    blocks += (tl.load(pixels + i, mask=i < end, other=0)[:, None],)  # type: ignore[assignment]
+    return blocks
+
+
+@kernel("count", "max_iterations", "images", "programs")
+def judge_and_sum_coarse(
+    begin,
+    end,
+    part_before,
+    part_last,
+    sums,
+    part_sums,
+    before,
+    all_parts,
+    factors,
+    coarse,
+    count,
+    channels,
+    parts,
+    norm,
+    alpha,
+    scale,
+    numbers,
+    lengths,
+    errors,
+    finished,
+    done,
+    step,
+    max_iterations,
+    images,
+    programs,
+    FIRST: tl.constexpr,
+    FIXED: tl.constexpr,
+    STEADY: tl.constexpr,
+    KP: tl.constexpr,
+    PI: tl.constexpr,
+    PP: tl.constexpr,
+    PA: tl.constexpr,
+    WINDOW: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Judge the error, by one program per image, and sum r over coarse vertices, by all others.
+
+    FIRST: there is no step to judge yet.
+    """
+    program = tl.program_id(0)
+    k = tl.arange(0, KP)
+    if program < images:
+        if not FIRST:
+            state = parts, norm, alpha, scale, numbers, lengths, errors, finished, done, step
+            judge_step(
+                state,
+                max_iterations,
+                (program, images, programs),
+                k,
+                FIXED,
+                STEADY,
+                KP,
+                PP,
+                WINDOW,
+            )
+    elif factors is not None:
+        image = tl.arange(0, PI)
+        unfinished = tl.load(done + image, mask=image < images, other=1) == 0
+        if tl.sum(unfinished.to(tl.int32), 0) > 0:
+            g = (program - images) * BLOCK + tl.arange(0, BLOCK)
+            mask = g < count
+            ranges = begin, end, part_before, part_last
+            prefix = sums, part_sums, before, all_parts
+            total = range_sums(*ranges, *prefix, g, mask, channels, KP, PA)
+            total *= tl.load(factors + g, mask=mask, other=0)[:, None]
+            to, both = row_channels(g, mask, channels, k)
+            tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
+
+
+@kernel("room")
+def write_solution(x, u, n, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
+    """Write x = u / n."""
+    i, mask = program_rows(total, room, BLOCK)
+    to, both = row_channels(i, mask, channels, tl.arange(0, KP))
+    n_i = tl.load(n + i, mask=mask, other=1)[:, None]
+    tl.store(x + to, tl.load(u + to, mask=both, other=0) / n_i, mask=both)
