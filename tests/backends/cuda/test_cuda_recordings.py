@@ -172,7 +172,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
         made._complete_space()
         made._take_values()
         made._begin(1)
-        *facts, _ = made._report.tolist()[: recording.FACTS]
+        *facts, _ = made._report.tolist()[: recording.HEADER]
     assert made._judge(facts, 1.0) is None
     assert made.outgrown
 
