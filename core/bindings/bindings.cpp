@@ -103,10 +103,10 @@ class PyGrid {
   }
 
   template <class T>
-  const Multigrid<T>& multigrid(int threads) const {
+  const Hierarchy<T>& multigrid(int threads) const {
     auto& cached = std::get<Cached<T>>(multigrids_);
     std::call_once(cached.once, [&] {
-      cached.value = std::make_unique<Multigrid<T>>(grid_, n<T>(threads), threads);
+      cached.value = std::make_unique<Hierarchy<T>>(grid_, n<T>(threads), threads);
     });
     return *cached.value;
   }
@@ -120,7 +120,7 @@ class PyGrid {
   template <class T>
   struct Cached {
     std::once_flag once;
-    std::unique_ptr<Multigrid<T>> value;
+    std::unique_ptr<Hierarchy<T>> value;
   };
   mutable std::tuple<Cached<float>, Cached<double>> multigrids_;
 };

@@ -1,5 +1,5 @@
-// Aggregates by matching along strong edges: pairs of rows that are each other's strongest free
-// neighbour, and what clings to them, at most two edges away.
+// Aggregation by matching: an aggregate is a matched pair of rows and the unmatched rows that join
+// it, at most two edges away.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@ namespace bilateral {
 
 struct Aggregates {
   std::uint32_t count = 0;
-  Buffer<std::uint32_t> of;  // each row's aggregate; `nowhere` for a row without neighbours
+  Buffer<std::uint32_t> of;  // aggregate of each row; `nowhere` for a row without neighbours
 };
 
 namespace detail {
 
 template <class T>
-class Matching {
+class Aggregation {
  public:
-  Matching(const Graph<T>& graph, Crew& crew)
+  Aggregation(const Graph<T>& graph, Crew& crew)
       : graph_(graph),
         crew_(crew),
         least_(graph.rows),
@@ -31,15 +31,15 @@ class Matching {
         pick_(graph.rows),
         mate_(graph.rows) {}
 
-  Aggregates aggregates() {
-    const MatchingRows<T> rows{
+  Aggregates run() {
+    const Matching<T> matching{
         graph_.entry.first.data(), graph_.entry.to.data(), graph_.weight.data(), least_.data(),
         nearest_.data(),           pick_.data(),           mate_.data()};
-    each_part([&](std::size_t begin, std::size_t end) { find_nearest(rows, begin, end); });
-    each_part([&](std::size_t begin, std::size_t end) { match(rows, begin, end); });
-    each_part([&](std::size_t begin, std::size_t end) { find_pick(rows, begin, end); });
-    each_part([&](std::size_t begin, std::size_t end) { match(rows, begin, end); });
-    return number();
+    each_part([&](std::size_t begin, std::size_t end) { find_nearest(matching, begin, end); });
+    each_part([&](std::size_t begin, std::size_t end) { match(matching, begin, end); });
+    each_part([&](std::size_t begin, std::size_t end) { find_pick(matching, begin, end); });
+    each_part([&](std::size_t begin, std::size_t end) { match(matching, begin, end); });
+    return number_aggregates();
   }
 
  private:
@@ -48,29 +48,32 @@ class Matching {
     each_part_of_slices(graph_.slices(), crew_, f);
   }
 
-  // The first row of an aggregate, or nowhere. A row without a mate clings to the nearest one's
-  // pair; if that has none either, to the pair which that one clings to, unless their edge is weak
-  // for it.
+  // Returns the root of row i's aggregate, which is the first row of its pair, or nowhere. An
+  // unmatched row joins the pair of its nearest neighbour. If that neighbour is unmatched, too, the
+  // row joins the pair of the neighbour's nearest, unless their edge is weak: less than an eighth
+  // of the neighbour's heaviest. A row that finds no pair is an aggregate by itself.
   std::uint32_t root(std::size_t i) const {
     if (nearest_[i] == nowhere) return nowhere;
-    const auto own = static_cast<std::uint32_t>(i);
-    const std::uint32_t close = choose(mate_[own] == nowhere, nearest_[own], own);
-    const bool farther = (mate_[close] == nowhere) & (8 * least_[own] >= least_[close]);
+    const auto row = static_cast<std::uint32_t>(i);
+    const std::uint32_t close = choose(mate_[row] == nowhere, nearest_[row], row);
+    const bool farther = (mate_[close] == nowhere) & (8 * least_[row] >= least_[close]);
     const std::uint32_t member = choose(farther, nearest_[close], close), mate = mate_[member];
-    return choose(mate == nowhere, own, choose(mate < member, mate, member));
+    return choose(mate == nowhere, row, choose(mate < member, mate, member));
   }
 
-  // condition ? a : b, without a branch that would be mispredicted for every other row
+  // Returns condition ? a : b without a branch: every second row would mispredict it.
   static std::uint32_t choose(bool condition, std::uint32_t a, std::uint32_t b) {
     return b ^ ((a ^ b) & -std::uint32_t{condition});
   }
 
-  Aggregates number() {
+  // Numbers the aggregates in the order of their roots. Reuses pick_ for the root of each row, and
+  // mate_ for the number of each root.
+  Aggregates number_aggregates() {
     constexpr std::size_t run = 1024;
     const std::size_t rows = graph_.rows, runs = (rows + run - 1) / run;
-    Aggregates out;
-    out.of = Buffer<std::uint32_t>(rows);
-    std::vector<std::uint32_t> start(runs + 1, 0);
+    Aggregates aggregates;
+    aggregates.of = Buffer<std::uint32_t>(rows);
+    std::vector<std::uint32_t> first_number(runs + 1, 0);  // of each run
     const auto each_run = [&](auto&& f) {
       crew_.each(team_size(crew_.size(), rows, run), runs,
                  [&](std::size_t i, std::size_t) { f(i, i * run, std::min(rows, (i + 1) * run)); });
@@ -81,35 +84,35 @@ class Matching {
         pick_[v] = root(v);
         roots += pick_[v] == v;
       }
-      start[i + 1] = roots;
+      first_number[i + 1] = roots;
     });
-    for (std::size_t i = 0; i < runs; ++i) start[i + 1] += start[i];
-    out.count = start[runs];
+    for (std::size_t i = 0; i < runs; ++i) first_number[i + 1] += first_number[i];
+    aggregates.count = first_number[runs];
     each_run([&](std::size_t i, std::size_t begin, std::size_t end) {
-      std::uint32_t next = start[i];
+      std::uint32_t next = first_number[i];
       for (std::size_t v = begin; v < end; ++v) {
-        mate_[v] = next;  // of use where v is a root
+        mate_[v] = next;  // read only where v is a root
         next += pick_[v] == v;
       }
     });
     each_run([&](std::size_t, std::size_t begin, std::size_t end) {
       for (std::size_t v = begin; v < end; ++v)
-        out.of[v] = pick_[v] == nowhere ? nowhere : mate_[pick_[v]];
+        aggregates.of[v] = pick_[v] == nowhere ? nowhere : mate_[pick_[v]];
     });
-    return out;
+    return aggregates;
   }
 
   const Graph<T>& graph_;
   Crew& crew_;
   Buffer<float> least_;
-  Buffer<std::uint32_t> nearest_, pick_, mate_;
+  Buffer<std::uint32_t> nearest_, pick_, mate_;  // as in Matching
 };
 
 }  // namespace detail
 
 template <class T>
 Aggregates aggregate(const Graph<T>& graph, Crew& crew) {
-  return detail::Matching<T>(graph, crew).aggregates();
+  return detail::Aggregation<T>(graph, crew).run();
 }
 
 }  // namespace bilateral

@@ -1,8 +1,8 @@
-// The graph of aggregates: w_IJ is the sum of w_ij between members of I and of J.
+// Coarsening: builds the graph of the aggregates. The weight w_IJ is the sum of w_ij over the
+// members i of I and j of J.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -11,67 +11,40 @@
 
 #include "base/thread_pool.hpp"
 #include "multigrid/aggregation.hpp"
+#include "multigrid/coarse_links.hpp"
 #include "multigrid/graph.hpp"
-#include "multigrid/neighbours.hpp"
 
 namespace bilateral {
 
-// Between two levels. Rows without a parent lead to the coarse level's end, where a vector has a 0;
-// padding of the children leads to the fine level's end, where a vector has a 0, too.
+// Connects a level with the next coarser one. Rows without a parent lead to the end of the coarse
+// level, and padding of the members to the end of the fine level: vectors have a 0 there.
 struct Transfer {
   Buffer<std::uint32_t> parent;  // of each fine row
-  Columns children;              // of each coarse row
+  Columns members;               // of each coarse row
 };
 
 namespace detail {
 
-// The smallest colour that no earlier neighbour has, aggregate by aggregate.
+// Gives each aggregate in turn the smallest colour that no earlier neighbour has.
 template <class T>
-std::vector<std::uint32_t> greedy_colours(const Neighbours<T>& neighbours, std::size_t count) {
+std::vector<std::uint32_t> greedy_colours(const CoarseLinks<T>& links, std::size_t count) {
   std::vector<std::uint32_t> colour(count, nowhere), taken;
   for (std::size_t I = 0; I < count; ++I) {
-    const Link<T>* link = neighbours.of(I);
-    std::uint64_t used = 0;
-    for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) {
+    const Link<T>* link = links.of(I);
+    std::uint64_t used = 0;  // one bit for each of the first 64 colours
+    for (std::uint32_t e = 0; e < links.count[I]; ++e) {
       const std::uint32_t c = colour[link[e].to];
       used |= std::uint64_t{c < 64} << (c & 63);
     }
-    auto mine = static_cast<std::uint32_t>(std::countr_one(used));
-    if (mine == 64) {
+    auto smallest = static_cast<std::uint32_t>(std::countr_one(used));
+    if (smallest == 64) {
       taken.clear();
-      for (std::uint32_t e = 0; e < neighbours.count[I]; ++e) taken.push_back(colour[link[e].to]);
-      while (std::find(taken.begin(), taken.end(), mine) != taken.end()) ++mine;
+      for (std::uint32_t e = 0; e < links.count[I]; ++e) taken.push_back(colour[link[e].to]);
+      while (std::find(taken.begin(), taken.end(), smallest) != taken.end()) ++smallest;
     }
-    colour[I] = mine;
+    colour[I] = smallest;
   }
   return colour;
-}
-
-// Those of the lists' numbers that are below `last`, which come first in each list.
-inline Columns numbers_below(const Columns& lists, std::uint32_t last, std::uint32_t padding,
-                             Crew& crew) {
-  Columns out;
-  const std::size_t slices = lists.first.size() - 1;
-  out.first = Buffer<std::uint32_t>(slices + 1);
-  out.first[0] = 0;
-  each_slice(slices, crew, [&](std::size_t s) {
-    std::uint32_t columns = 0;
-    for (std::size_t k = lists.first[s]; k < lists.first[s + 1]; ++k) {
-      const std::uint32_t* to = lists.to.data() + k * slice_rows;
-      columns += *std::min_element(to, to + slice_rows) < last;
-    }
-    out.first[s + 1] = columns;
-  });
-  out.allocate();
-  each_slice(slices, crew, [&](std::size_t s) {
-    const std::uint32_t* from = lists.to.data() + lists.first[s] * slice_rows;
-    const std::size_t begin = out.first[s] * slice_rows, end = out.first[s + 1] * slice_rows;
-    for (std::size_t e = begin; e < end; ++e) {
-      const std::uint32_t number = from[e - begin];
-      out.to[e] = number < last ? number : padding;
-    }
-  });
-  return out;
 }
 
 inline constexpr std::size_t sorted_run = 4096;  // aggregates
@@ -84,104 +57,113 @@ class Coarsening {
         aggregates_(aggregates),
         crew_(crew),
         members_(aggregates),
-        neighbours_(fine, aggregates, members_, crew),
-        colour_(greedy_colours(neighbours_, aggregates.count)),
+        links_(fine, aggregates, members_, crew),
+        colour_(greedy_colours(links_, aggregates.count)),
         earlier_(aggregates.count),
-        row_(aggregates.count) {}
+        row_of_(aggregates.count) {}
 
-  // The next coarser graph, and the way there.
   std::pair<Graph<T>, Transfer> run() {
-    order();
+    order_rows();
     graph_.entry.first = Buffer<std::uint32_t>(graph_.slices() + 1);
     graph_.entry.first[0] = 0;
-    graph_.middle = Buffer<std::uint32_t>(graph_.slices());
-    each_slice(graph_.slices(), crew_, [&](std::size_t s) { measure(s); });
+    graph_.first_later = Buffer<std::uint32_t>(graph_.slices());
+    each_slice(graph_.slices(), crew_, [&](std::size_t s) { count_columns(s); });
     graph_.allocate_entries();
-    each_slice(graph_.slices(), crew_, [&](std::size_t s) { fill(s); });
-    Transfer way = transfer();
-    return {std::move(graph_), std::move(way)};
+    each_slice(graph_.slices(), crew_, [&](std::size_t s) { fill_entries(s); });
+    Transfer transfer{find_parents(), list_members()};
+    return {std::move(graph_), std::move(transfer)};
   }
 
  private:
-  // Rows by colour, and within runs of aggregates by their numbers of earlier and later neighbours.
-  void order() {
+  // Sorts rows by colour, and within each run of aggregates by the numbers of neighbours with
+  // earlier and with later colours.
+  void order_rows() {
     const std::size_t count = aggregates_.count, runs = (count + sorted_run - 1) / sorted_run;
     const auto each_run = [&](auto&& f) {
-      crew_.each(team_size(crew_.size(), count, coarse_run), runs, [&](std::size_t r, std::size_t) {
-        f(r, r * sorted_run, std::min(count, (r + 1) * sorted_run));
-      });
+      crew_.each(team_size(crew_.size(), count, coarse_run), runs,
+                 [&](std::size_t run, std::size_t) {
+                   f(run, run * sorted_run, std::min(count, (run + 1) * sorted_run));
+                 });
     };
-    std::vector<std::vector<std::uint32_t>> at(runs);  // of each run and colour: its first row
-    each_run([&](std::size_t r, std::size_t begin, std::size_t end) {
+    // Of each run and colour: the number of aggregates, then the first row.
+    std::vector<std::vector<std::uint32_t>> first_row(runs);
+    each_run([&](std::size_t run, std::size_t begin, std::size_t end) {
+      auto& sizes = first_row[run];
       for (std::size_t I = begin; I < end; ++I) {
-        const std::uint32_t mine = colour_[I];
+        const std::uint32_t colour = colour_[I];
         std::uint32_t earlier = 0;
-        neighbours_.each(
-            I, [&](std::size_t J) __attribute__((always_inline)) { earlier += colour_[J] < mine; });
+        links_.each(I, [&](std::size_t J)
+                           __attribute__((always_inline)) { earlier += colour_[J] < colour; });
         earlier_[I] = earlier;
-        if (mine >= at[r].size()) at[r].resize(mine + std::size_t{1}, 0);
-        ++at[r][mine];
+        if (colour >= sizes.size()) sizes.resize(colour + std::size_t{1}, 0);
+        ++sizes[colour];
       }
     });
     std::size_t colours = 0;
-    for (const auto& sizes : at) colours = std::max(colours, sizes.size());
-    of_row_ = Buffer<std::uint32_t>(count + colours * slice_rows);
+    for (const auto& sizes : first_row) colours = std::max(colours, sizes.size());
+    aggregate_in_ = Buffer<std::uint32_t>(count + colours * slice_rows);
     std::uint32_t row = 0;
     for (std::size_t c = 0; c < colours; ++c) {
       graph_.colour.push_back(row);
-      for (auto& sizes : at)
+      for (auto& sizes : first_row)
         if (c < sizes.size()) row += std::exchange(sizes[c], row);
-      while (row % slice_rows != 0) of_row_[row++] = nowhere;
+      while (row % slice_rows != 0) aggregate_in_[row++] = nowhere;
     }
     graph_.colour.push_back(row);
     graph_.rows = row;
-    each_run([&](std::size_t r, std::size_t begin, std::size_t end) { sort(begin, end, at[r]); });
+    each_run([&](std::size_t run, std::size_t begin, std::size_t end) {
+      sort_run(begin, end, first_row[run]);
+    });
   }
 
-  // Puts aggregates [begin, end) in their rows; `start` has the first one of each colour.
-  void sort(std::size_t begin, std::size_t end, const std::vector<std::uint32_t>& start) {
-    constexpr std::uint32_t most = 15;
-    constexpr std::size_t keys = (most + 1) * (most + 1);
-    std::vector<std::uint32_t> at(start.size() * keys, 0);
+  // Assigns rows to the aggregates [begin, end), by counting sort. `first_row` has the first row of
+  // each colour.
+  void sort_run(std::size_t begin, std::size_t end, const std::vector<std::uint32_t>& first_row) {
+    constexpr std::uint32_t max_count = 15;  // larger numbers of neighbours are sorted as this one
+    constexpr std::size_t keys = (max_count + 1) * (max_count + 1);
+    std::vector<std::uint32_t> next_row(first_row.size() * keys, 0);
     const auto key = [&](std::size_t I) {
-      const std::uint32_t later = neighbours_.count[I] - earlier_[I];
-      return colour_[I] * keys + std::min(earlier_[I], most) * (most + 1) + std::min(later, most);
+      const std::uint32_t later = links_.count[I] - earlier_[I];
+      return colour_[I] * keys + std::min(earlier_[I], max_count) * (max_count + 1) +
+             std::min(later, max_count);
     };
-    for (std::size_t I = begin; I < end; ++I) ++at[key(I)];
-    for (std::size_t c = 0; c < start.size(); ++c) {
-      std::uint32_t row = start[c];
-      for (std::size_t k = c * keys; k < (c + 1) * keys; ++k) row += std::exchange(at[k], row);
+    for (std::size_t I = begin; I < end; ++I) ++next_row[key(I)];
+    for (std::size_t c = 0; c < first_row.size(); ++c) {
+      std::uint32_t row = first_row[c];
+      for (std::size_t k = c * keys; k < (c + 1) * keys; ++k)
+        row += std::exchange(next_row[k], row);
     }
     for (std::size_t I = begin; I < end; ++I) {
-      const std::uint32_t row = at[key(I)]++;
-      of_row_[row] = static_cast<std::uint32_t>(I);
-      row_[I] = row;
+      const std::uint32_t row = next_row[key(I)]++;
+      aggregate_in_[row] = static_cast<std::uint32_t>(I);
+      row_of_[I] = row;
     }
   }
 
-  void measure(std::size_t s) {
+  void count_columns(std::size_t s) {
     std::uint32_t earlier = 0, later = 0;
     for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i)
-      if (const std::uint32_t I = of_row_[i]; I != nowhere) {
+      if (const std::uint32_t I = aggregate_in_[i]; I != nowhere) {
         earlier = std::max(earlier, earlier_[I]);
-        later = std::max(later, neighbours_.count[I] - earlier_[I]);
+        later = std::max(later, links_.count[I] - earlier_[I]);
       }
-    graph_.middle[s] = earlier;
+    graph_.first_later[s] = earlier;
     graph_.entry.first[s + 1] = earlier + later;
   }
 
-  void fill(std::size_t s) {
+  void fill_entries(std::size_t s) {
     for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i) {
-      std::size_t early = graph_.entry.first[s], late = graph_.middle[s];
+      // The next free columns that lead to earlier and to later colours.
+      std::size_t early = graph_.entry.first[s], late = graph_.first_later[s];
       const auto put = [&](std::size_t column, std::uint32_t to, T weight) {
         graph_.entry.to[column * slice_rows + i % slice_rows] = to;
         graph_.weight[column * slice_rows + i % slice_rows] = weight;
       };
       T degree{0};
-      if (const std::uint32_t I = of_row_[i]; I != nowhere) {
-        const Link<T>* link = neighbours_.of(I);
-        for (std::uint32_t e = 0; e < neighbours_.count[I]; ++e) {
-          const std::uint32_t to = row_[link[e].to];
+      if (const std::uint32_t I = aggregate_in_[i]; I != nowhere) {
+        const Link<T>* link = links_.of(I);
+        for (std::uint32_t e = 0; e < links_.count[I]; ++e) {
+          const std::uint32_t to = row_of_[link[e].to];
           const std::size_t earlier = to < i;
           put(late ^ ((early ^ late) & -earlier), to, link[e].weight);
           early += earlier;
@@ -190,70 +172,74 @@ class Coarsening {
         }
       }
       graph_.degree[i] = degree;
-      while (early < graph_.middle[s]) put(early++, static_cast<std::uint32_t>(i), T{0});
+      while (early < graph_.first_later[s]) put(early++, static_cast<std::uint32_t>(i), T{0});
       while (late < graph_.entry.first[s + 1]) put(late++, static_cast<std::uint32_t>(i), T{0});
     }
   }
 
-  Transfer transfer() {
-    Transfer out;
-    const auto none = static_cast<std::uint32_t>(graph_.rows);
-    out.parent = Buffer<std::uint32_t>(fine_.rows);
+  // Returns the coarse row of each fine row.
+  Buffer<std::uint32_t> find_parents() const {
+    Buffer<std::uint32_t> parent(fine_.rows);
+    const auto no_parent = static_cast<std::uint32_t>(graph_.rows);
     each_slice(fine_.slices(), crew_, [&](std::size_t s) {
       for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i)
-        out.parent[i] = aggregates_.of[i] == nowhere ? none : row_[aggregates_.of[i]];
+        parent[i] = aggregates_.of[i] == nowhere ? no_parent : row_of_[aggregates_.of[i]];
     });
-    out.children = children();
-    return out;
+    return parent;
   }
 
-  // Of each coarse row, in order of their numbers.
-  Columns children() const {
-    Columns out;
+  // Returns the fine rows of each coarse row, ascending.
+  Columns list_members() const {
+    Columns members;
     const std::size_t slices = graph_.slices();
     const auto count = [&](std::size_t i) {
-      const std::uint32_t I = of_row_[i];
+      const std::uint32_t I = aggregate_in_[i];
       return I == nowhere ? 0 : members_.first[I + 1] - members_.first[I];
     };
-    out.first = Buffer<std::uint32_t>(slices + 1);
-    out.first[0] = 0;
+    members.first = Buffer<std::uint32_t>(slices + 1);
+    members.first[0] = 0;
     each_slice(slices, crew_, [&](std::size_t s) {
-      std::uint32_t most = 0;
+      std::uint32_t columns = 0;
       for (std::size_t lane = 0; lane < slice_rows; ++lane)
-        most = std::max(most, count(s * slice_rows + lane));
-      out.first[s + 1] = most;
+        columns = std::max(columns, count(s * slice_rows + lane));
+      members.first[s + 1] = columns;
     });
-    out.allocate();
-    const auto none = static_cast<std::uint32_t>(fine_.rows);
+    members.allocate();
+    const auto padding = static_cast<std::uint32_t>(fine_.rows);
     each_slice(slices, crew_, [&](std::size_t s) {
-      const std::size_t columns = out.first[s + 1] - out.first[s];
+      const std::size_t columns = members.first[s + 1] - members.first[s];
       for (std::size_t lane = 0; lane < slice_rows; ++lane) {
         const std::size_t i = s * slice_rows + lane, size = count(i);
         const std::uint32_t* row =
-            members_.row.data() + (size > 0 ? members_.first[of_row_[i]] : 0);
-        std::uint32_t* to = out.to.data() + out.first[s] * slice_rows + lane;
+            members_.row.data() + (size > 0 ? members_.first[aggregate_in_[i]] : 0);
+        std::uint32_t* to = members.to.data() + members.first[s] * slice_rows + lane;
         for (std::size_t k = 0; k < columns; ++k) {
-          const std::uint32_t child = row[k < size ? k : 0];
-          to[k * slice_rows] = k < size ? child : none;
+          const std::uint32_t member = row[k < size ? k : 0];
+          to[k * slice_rows] = k < size ? member : padding;
         }
       }
     });
-    return out;
+    return members;
   }
 
- private:
   const Graph<T>& fine_;
   const Aggregates& aggregates_;
   Crew& crew_;
-  Members members_;
-  Neighbours<T> neighbours_;
-  std::vector<std::uint32_t> colour_;
-  Buffer<std::uint32_t> earlier_;  // neighbours of an earlier colour, of each aggregate
-  Buffer<std::uint32_t> row_;      // of each aggregate
-  Buffer<std::uint32_t> of_row_;   // the aggregate of each row, or nowhere
+  AggregateMembers members_;
+  CoarseLinks<T> links_;
+  std::vector<std::uint32_t> colour_;   // of each aggregate
+  Buffer<std::uint32_t> earlier_;       // number of each aggregate's neighbours of earlier colours
+  Buffer<std::uint32_t> row_of_;        // row of each aggregate
+  Buffer<std::uint32_t> aggregate_in_;  // aggregate of each row, or nowhere
   Graph<T> graph_;
 };
 
 }  // namespace detail
+
+template <class T>
+std::pair<Graph<T>, Transfer> coarsen(const Graph<T>& fine, const Aggregates& aggregates,
+                                      Crew& crew) {
+  return detail::Coarsening<T>(fine, aggregates, crew).run();
+}
 
 }  // namespace bilateral

@@ -1,4 +1,5 @@
-// The grid as a graph of two colours: neighbours differ in the parity of their coordinate sum.
+// Grid graph: level 0 of the hierarchy, the graph of the grid's vertices. It has two colours, since
+// neighbours differ in the parity of their coordinate sum.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +20,12 @@ namespace bilateral {
 template <class T>
 struct GridGraph : Graph<T> {
   Buffer<std::uint32_t> vertex;                        // of each row, or nowhere
-  std::array<std::vector<std::uint32_t>, 2> band_row;  // of each colour: each band's first row, end
+  std::array<std::vector<std::uint32_t>, 2> band_row;  // per colour: first row of each band, end
 };
 
 namespace detail {
 
-// The parity of each vertex's coordinate sum.
+// Returns the parity of each vertex's coordinate sum.
 inline Buffer<std::uint8_t> parities(const Grid& grid, Crew& crew) {
   Buffer<std::uint8_t> parity(grid.vertices);
   std::visit(
@@ -48,7 +49,8 @@ inline Buffer<std::uint8_t> parities(const Grid& grid, Crew& crew) {
   return parity;
 }
 
-// f(weight, a, b, ends) for all edges with an end in the band that B-bar has a weight for.
+// Calls f(weight, a, b, ends) for each edge with an end in the band, with its weight in the blur B.
+// Skips kinds of edges that have weight 0.
 template <class F>
 void each_weighted_edge(const Grid& grid, std::size_t band, F&& f) {
   for (std::size_t kind = 0; kind < edge_kinds; ++kind)
@@ -72,7 +74,7 @@ class GridGraphBuilder {
 
   GridGraph<T> build() {
     for (auto& rows : graph_.band_row) rows.assign(grid_.bands() + 1, 0);
-    each_band([&](std::size_t band) { count(band); });
+    each_band([&](std::size_t band) { count_neighbours(band); });
     std::uint32_t row = 0;
     for (auto& rows : graph_.band_row) {
       graph_.colour.push_back(row);
@@ -85,10 +87,10 @@ class GridGraphBuilder {
     graph_.vertex = Buffer<std::uint32_t>(row);
     graph_.entry.first = Buffer<std::uint32_t>(graph_.slices() + 1);
     graph_.entry.first[0] = 0;
-    graph_.middle = Buffer<std::uint32_t>(graph_.slices());
-    each_band([&](std::size_t band) { order(band); });
+    graph_.first_later = Buffer<std::uint32_t>(graph_.slices());
+    each_band([&](std::size_t band) { order_rows(band); });
     graph_.allocate_entries();
-    each_band([&](std::size_t band) { fill(band); });
+    each_band([&](std::size_t band) { fill_entries(band); });
     return std::move(graph_);
   }
 
@@ -99,8 +101,8 @@ class GridGraphBuilder {
                [&](std::size_t band, std::size_t) { f(band); });
   }
 
-  // Neighbours of each vertex of a band, and rows of each colour.
-  void count(std::size_t band) {
+  // Counts the neighbours of each vertex of a band, and the band's rows of each colour.
+  void count_neighbours(std::size_t band) {
     const Band here(grid_, band);
     std::fill(count_.data() + here.first, count_.data() + here.last, std::uint8_t{0});
     each_weighted_edge(grid_, band, [&](double, std::size_t a, std::size_t b, auto ends) {
@@ -113,43 +115,46 @@ class GridGraphBuilder {
       graph_.band_row[c][band + 1] = static_cast<std::uint32_t>(whole_slices(rows[c]));
   }
 
-  // Rows of a band and colour, sorted by their number of neighbours within short runs of vertices,
-  // whose vectors are still read almost in order.
-  void order(std::size_t band) {
+  // Orders the rows of a band and colour. Within short runs of vertices, rows are sorted by their
+  // number of neighbours: slices need little padding, and vectors are read almost in order.
+  void order_rows(std::size_t band) {
     const Band here(grid_, band);
-    auto at = std::array{graph_.band_row[0][band], graph_.band_row[1][band]};
+    auto next_row = std::array{graph_.band_row[0][band], graph_.band_row[1][band]};
     for (std::size_t first = here.first; first < here.last; first += run)
-      at = order_run(first, std::min(here.last, first + run), at);
+      next_row = order_run(first, std::min(here.last, first + run), next_row);
     for (std::size_t c = 0; c < 2; ++c) {
       const std::size_t last = graph_.band_row[c][band + 1];
-      std::fill(graph_.vertex.data() + at[c], graph_.vertex.data() + last, nowhere);
+      std::fill(graph_.vertex.data() + next_row[c], graph_.vertex.data() + last, nowhere);
       for (std::size_t row = graph_.band_row[c][band]; row < last; row += slice_rows) {
         std::uint32_t columns = 0;
-        for (std::size_t i = row; i < std::min<std::size_t>(row + slice_rows, at[c]); ++i)
+        for (std::size_t i = row; i < std::min<std::size_t>(row + slice_rows, next_row[c]); ++i)
           columns = std::max<std::uint32_t>(columns, count_[graph_.vertex[i]]);
         graph_.entry.first[row / slice_rows + 1] = columns;
-        graph_.middle[row / slice_rows] = c == 0 ? 0 : columns;
+        graph_.first_later[row / slice_rows] = c == 0 ? 0 : columns;
       }
     }
   }
 
-  // Vertices [begin, end), from row start[colour] on; returns the rows after them.
+  // Assigns rows to the vertices [begin, end), by counting sort, from row first_row[colour] on.
+  // Returns the first row after them of each colour.
   std::array<std::uint32_t, 2> order_run(std::size_t begin, std::size_t end,
-                                         std::array<std::uint32_t, 2> start) {
-    std::array<std::uint32_t, 2 * (most + 1)> at{};
-    for (std::size_t v = begin; v < end; ++v) ++at[parity_[v] * (most + 1) + count_[v]];
+                                         std::array<std::uint32_t, 2> first_row) {
+    constexpr std::size_t keys = max_neighbours + 1;
+    std::array<std::uint32_t, 2 * keys> next_row{};
+    for (std::size_t v = begin; v < end; ++v) ++next_row[parity_[v] * keys + count_[v]];
     for (std::size_t c = 0; c < 2; ++c)
-      for (std::size_t k = 0; k <= most; ++k)
-        start[c] += std::exchange(at[c * (most + 1) + k], start[c]);
+      for (std::size_t k = 0; k < keys; ++k)
+        first_row[c] += std::exchange(next_row[c * keys + k], first_row[c]);
     for (std::size_t v = begin; v < end; ++v) {
-      const std::uint32_t row = at[parity_[v] * (most + 1) + count_[v]]++;
+      const std::uint32_t row = next_row[parity_[v] * keys + count_[v]]++;
       row_[v] = row;
       graph_.vertex[row] = static_cast<std::uint32_t>(v);
     }
-    return start;
+    return first_row;
   }
 
-  void fill(std::size_t band) {
+  // Writes the entries and degrees of a band's rows.
+  void fill_entries(std::size_t band) {
     std::uint32_t* to = graph_.entry.to.data();
     T* weight = graph_.weight.data();
     for (std::size_t c = 0; c < 2; ++c)
@@ -165,12 +170,12 @@ class GridGraphBuilder {
         }
         if (v != nowhere) next_[v] = begin + static_cast<std::uint32_t>(lane);
       }
-    each_weighted_edge(grid_, band, [&](double factor, std::size_t a, std::size_t b, auto ends) {
-      const T w = static_cast<T>(factor) * n_[a] * n_[b];
-      const auto add = [&](std::size_t from, std::size_t other) {
+    each_weighted_edge(grid_, band, [&](double blur, std::size_t a, std::size_t b, auto ends) {
+      const T w = static_cast<T>(blur) * n_[a] * n_[b];
+      const auto add = [&](std::size_t from, std::size_t neighbour) {
         const std::uint32_t e = next_[from];
         next_[from] = e + slice_rows;
-        to[e] = row_[w > T{0} ? other : from];  // what underflows is padding
+        to[e] = row_[w > T{0} ? neighbour : from];  // a weight that underflows becomes padding
         weight[e] = w;
       };
       if constexpr (ends != Ends::only_b) add(a, b);
@@ -182,21 +187,22 @@ class GridGraphBuilder {
         graph_.sum_degrees(s);
   }
 
-  static constexpr std::size_t most = 2 * (3 + max_channels);  // neighbours
-  static constexpr std::size_t run = 256;                      // vertices
+  static constexpr std::size_t max_neighbours = 2 * (3 + max_channels);
+  static constexpr std::size_t run = 256;  // vertices
 
   const Grid& grid_;
   const T* n_;
   Crew& crew_;
-  Buffer<std::uint8_t> parity_, count_;
-  Buffer<std::uint32_t> row_;   // of each vertex
-  Buffer<std::uint32_t> next_;  // of each vertex: where its next entry goes
+  Buffer<std::uint8_t> parity_;  // of each vertex's coordinate sum: its colour
+  Buffer<std::uint8_t> count_;   // neighbours of each vertex
+  Buffer<std::uint32_t> row_;    // of each vertex
+  Buffer<std::uint32_t> next_;   // place of each vertex's next entry
   GridGraph<T> graph_;
 };
 
 }  // namespace detail
 
-// With n from bistochastize: w_ij = n_i B_ij n_j.
+// Builds the graph with the weights w_ij = n_i B_ij n_j, with n from bistochastize.
 template <class T>
 GridGraph<T> grid_graph(const Grid& grid, const T* n, Crew& crew) {
   return detail::GridGraphBuilder<T>(grid, n, crew).build();

@@ -1,5 +1,5 @@
-// The multigrid hierarchy of a grid, made once: graphs from the grid to one without edges. It
-// depends neither on the smoothness nor on the confidence, which only enter the diagonals.
+// Hierarchy: the multigrid levels of a grid, from the grid to a graph without edges. It is built
+// once per grid: smoothness and confidence enter only the diagonals.
 #pragma once
 
 #include <array>
@@ -16,19 +16,21 @@
 
 namespace bilateral {
 
+// Level 0 is the grid.
 template <class T>
-struct Multigrid {
-  GridGraph<T> fine;
-  std::vector<Graph<T>> coarse;    // level k + 1 at [k]
-  std::vector<Transfer> transfer;  // from level k to k + 1 at [k]
-  Columns first_colour;            // transfer[0].children, those of colour 0 only
-  // Of level k + 1 at [k], per row without neighbours: the degrees of the grid's vertices below it,
-  // summed up. Such a row stands for a whole component of the grid. 0 for other rows.
-  std::vector<Buffer<T>> within;
+struct Hierarchy {
+  GridGraph<T> fine;                // level 0
+  std::vector<Graph<T>> coarse;     // [k] is level k + 1
+  std::vector<Transfer> transfers;  // [k] connects the levels k and k + 1
+  Columns colour0_members;          // transfers[0].members of colour 0
+  // [k] has one number per row of level k + 1. A row without neighbours stands for a whole
+  // component of the grid: the sum of the degrees of the component's vertices. Other rows: 0.
+  std::vector<Buffer<T>> component_degree;
 
+  // Number of coarse levels.
   std::size_t depth() const { return coarse.size(); }
 
-  Multigrid(const Grid& grid, const T* n, int threads) {
+  Hierarchy(const Grid& grid, const T* n, int threads) {
     Crew::run(team_size(threads, grid.vertices, 4096), [&](Crew& crew) {
       fine = grid_graph(grid, n, crew);
       for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, crew);
@@ -37,42 +39,41 @@ struct Multigrid {
   }
 
  private:
-  // Returns the number of vertices, or 0 if there was nothing to join among the last level's.
-  std::size_t add_level(std::size_t last_size, Crew& crew) {
+  // Coarsens the last level, which has `size` vertices. Returns the number of vertices of the new
+  // level, or 0 if the last level has nothing left to aggregate.
+  std::size_t add_level(std::size_t size, Crew& crew) {
     const Graph<T>& last = coarse.empty() ? fine : coarse.back();
     const Aggregates aggregates = aggregate(last, crew);
-    if (aggregates.count == last_size) return 0;
-    if (aggregates.count == 0) return 0;
-    detail::Coarsening<T> coarsening(last, aggregates, crew);
-    auto [next, way] = coarsening.run();
+    if (aggregates.count == size || aggregates.count == 0) return 0;
+    auto [graph, transfer] = coarsen(last, aggregates, crew);
     if (coarse.empty())
-      first_colour = detail::numbers_below(way.children, fine.colour[1],
-                                           static_cast<std::uint32_t>(fine.rows), crew);
-    coarse.push_back(std::move(next));
-    transfer.push_back(std::move(way));
+      colour0_members = numbers_below(transfer.members, fine.colour[1],
+                                      static_cast<std::uint32_t>(fine.rows), crew);
+    coarse.push_back(std::move(graph));
+    transfers.push_back(std::move(transfer));
     return aggregates.count;
   }
 
   void sum_components(Crew& crew) {
-    Buffer<T> below;
+    Buffer<T> previous;  // degrees of the grid, summed below each row of the previous level
     for (std::size_t k = 0; k < depth(); ++k) {
-      const Columns& children = transfer[k].children;
-      const T* from = k == 0 ? fine.degree.data() : below.data();
+      const Columns& members = transfers[k].members;
+      const T* below = k == 0 ? fine.degree.data() : previous.data();
       Buffer<T> sums(coarse[k].rows + 1);
-      sums[coarse[k].rows] = T{0};  // where the next children's padding leads
-      within.emplace_back(coarse[k].rows);
+      sums[coarse[k].rows] = T{0};  // the padding of the next level's members reads it
+      component_degree.emplace_back(coarse[k].rows);
       each_slice(coarse[k].slices(), crew, [&](std::size_t s) {
         std::array<T, slice_rows> sum{};
-        for (std::size_t c = children.first[s]; c < children.first[s + 1]; ++c)
+        for (std::size_t c = members.first[s]; c < members.first[s + 1]; ++c)
           for (std::size_t i = 0; i < slice_rows; ++i)
-            sum[i] += from[children.to[c * slice_rows + i]];
+            sum[i] += below[members.to[c * slice_rows + i]];
         for (std::size_t i = 0; i < slice_rows; ++i) {
           const std::size_t row = s * slice_rows + i;
           sums[row] = sum[i];
-          within[k][row] = coarse[k].degree[row] > T{0} ? T{0} : sum[i];
+          component_degree[k][row] = coarse[k].degree[row] > T{0} ? T{0} : sum[i];
         }
       });
-      below = std::move(sums);
+      previous = std::move(sums);
     }
   }
 };

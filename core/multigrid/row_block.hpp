@@ -1,4 +1,5 @@
-// The unit of work on a graph's rows: eight rows of one channel, or one row of K channels.
+// Row block: the unit that all loops over a graph's rows process at once. A block is eight rows of
+// one channel, or one row of K channels.
 #pragma once
 
 #include <array>
@@ -23,14 +24,14 @@ struct Block {
   static BILATERAL_INLINE void put(T* to, std::size_t row, V value) {
     bilateral::put<lanes>(to + row * K, value);
   }
-  // One number per row, to be multiplied with a block.
+  // Reads one number per row, as a factor for a block.
   static BILATERAL_INLINE auto each(const T* from, std::size_t row) {
     if constexpr (K == 1)
       return bilateral::get<lanes>(from + row);
     else
       return from[row];
   }
-  // Rows that lie anywhere.
+  // Reads rows that need not be consecutive.
   static BILATERAL_INLINE V gather(const T* from, const std::uint32_t* row) {
     if constexpr (K == 1)
       return V::made([=](std::size_t i) __attribute__((always_inline)) {
@@ -45,22 +46,23 @@ struct Block {
   }
 
   static BILATERAL_INLINE Sum widen(V value) { return bilateral::widen<lanes, T>(value); }
-  // One number per channel.
+  // Returns the block whose rows all hold these numbers, one per channel.
   static BILATERAL_INLINE V channels(const std::array<double, K>& numbers) {
     if constexpr (K == 1)
       return V::filled(static_cast<T>(numbers[0]));
     else
       return pack<T, K>(numbers);
   }
+  // Adds up the rows: one number per channel.
   static BILATERAL_INLINE std::array<double, K> total(Sum sum) {
-    const std::array<double, lanes> each = unpack<lanes>(sum);
-    std::array<double, K> out{};
-    for (std::size_t i = 0; i < lanes; ++i) out[i % K] += each[i];
-    return out;
+    const std::array<double, lanes> numbers = unpack<lanes>(sum);
+    std::array<double, K> totals{};
+    for (std::size_t i = 0; i < lanes; ++i) totals[i % K] += numbers[i];
+    return totals;
   }
 };
 
-// f(row, slice, lane) for each block of the slices [begin, end).
+// Calls f(row, slice, lane) for each block of the slices [begin, end).
 template <class T, std::size_t K, class F>
 BILATERAL_INLINE void each_block(std::size_t begin, std::size_t end, F&& f) {
   for (std::size_t s = begin; s < end; ++s)
@@ -68,10 +70,10 @@ BILATERAL_INLINE void each_block(std::size_t begin, std::size_t end, F&& f) {
       f(s * slice_rows + lane, s, lane);
 }
 
-// sum of w_ij x_j over the columns [begin, end)
+// Returns sum_j w_ij x_j over the columns [begin, end).
 template <std::size_t K, class T>
-BILATERAL_INLINE auto pull(const Graph<T>& graph, std::size_t begin, std::size_t end,
-                           std::size_t lane, const T* x) {
+BILATERAL_INLINE auto neighbour_sum(const Graph<T>& graph, std::size_t begin, std::size_t end,
+                                    std::size_t lane, const T* x) {
   using B = Block<T, K>;
   const std::uint32_t* to = graph.entry.to.data() + lane;
   const T* weight = graph.weight.data() + lane;
@@ -81,28 +83,28 @@ BILATERAL_INLINE auto pull(const Graph<T>& graph, std::size_t begin, std::size_t
   return sum;
 }
 
-// sum of w_ij (y - x_j) over all columns of a slice
+// Returns (L x)_i = sum_j w_ij (x_i - x_j) over all columns of a slice, with x_i from a register.
 template <std::size_t K, class T>
-BILATERAL_INLINE auto differ(const Graph<T>& graph, std::size_t slice, std::size_t lane,
-                             typename Block<T, K>::V y, const T* x) {
+BILATERAL_INLINE auto laplacian_rows(const Graph<T>& graph, std::size_t slice, std::size_t lane,
+                                     typename Block<T, K>::V x_i, const T* x) {
   using B = Block<T, K>;
   const std::uint32_t* to = graph.entry.to.data() + lane;
   const T* weight = graph.weight.data() + lane;
   typename B::V sum{};
   for (std::size_t e = graph.entry.first[slice] * slice_rows;
        e < graph.entry.first[slice + 1] * slice_rows; e += slice_rows)
-    sum += B::each(weight, e) * (y - B::gather(x, to + e));
+    sum += B::each(weight, e) * (x_i - B::gather(x, to + e));
   return sum;
 }
 
-// sum of x over lists of rows
+// Returns the sum of x over each row's list of members.
 template <std::size_t K, class T>
-BILATERAL_INLINE auto collect(const Columns& lists, std::size_t slice, std::size_t lane,
-                              const T* x) {
+BILATERAL_INLINE auto sum_members(const Columns& members, std::size_t slice, std::size_t lane,
+                                  const T* x) {
   using B = Block<T, K>;
-  const std::uint32_t* to = lists.to.data() + lane;
+  const std::uint32_t* to = members.to.data() + lane;
   typename B::V sum{};
-  for (std::size_t e = lists.first[slice] * slice_rows; e < lists.first[slice + 1] * slice_rows;
+  for (std::size_t e = members.first[slice] * slice_rows; e < members.first[slice + 1] * slice_rows;
        e += slice_rows)
     sum += B::gather(x, to + e);
   return sum;

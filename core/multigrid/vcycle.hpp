@@ -1,5 +1,5 @@
-// The levels above the grid of a multigrid V-cycle: Gauss-Seidel over colours down, and in reverse
-// order up. All threads of a team call these functions together.
+// V-cycle on the levels above the grid. Gauss-Seidel over the colours smooths on the way down, and
+// in reverse order on the way up. All threads of a team call these functions together.
 #pragma once
 
 #include <algorithm>
@@ -14,61 +14,65 @@
 
 namespace bilateral {
 
+// The index k stands for level k + 1 of the hierarchy.
 template <class T, std::size_t K>
 class VCycle {
  public:
-  VCycle(const Multigrid<T>& multigrid, const Diagonals<T>& diagonals)
-      : multigrid_(multigrid), diagonals_(diagonals) {
-    std::size_t most = 0;  // rows; a coarser level may have more, for its colours
-    for (const Graph<T>& graph : multigrid.coarse) {
-      most = std::max(most, graph.rows);
+  VCycle(const Hierarchy<T>& hierarchy, const Diagonals<T>& diagonals)
+      : hierarchy_(hierarchy), diagonals_(diagonals) {
+    std::size_t max_rows = 0;  // a coarser level may have more rows, as padding of its colours
+    for (const Graph<T>& graph : hierarchy.coarse) {
+      max_rows = std::max(max_rows, graph.rows);
       r_.push_back(level_vector<T>(graph.rows, K));
       x_.push_back(level_vector<T>(graph.rows, K));
     }
-    left_ = level_vector<T>(most, K);
-    // Levels too small to share are left to one thread.
-    while (shared_ < depth() && multigrid.coarse[shared_].rows >= 4096) ++shared_;
+    remaining_ = level_vector<T>(max_rows, K);
+    while (first_small_ < depth() && hierarchy.coarse[first_small_].rows >= shared_rows)
+      ++first_small_;
   }
 
-  std::size_t depth() const { return multigrid_.depth(); }
-  std::size_t shared() const { return shared_; }
-  T* residual(std::size_t k = 0) { return r_[k].data(); }  // of level k + 1, given by the caller
+  std::size_t depth() const { return hierarchy_.depth(); }
+  // The first of the small levels, which one thread processes alone.
+  std::size_t first_small() const { return first_small_; }
+  // The right-hand side r of A_k x = r, written by the caller.
+  T* residual(std::size_t k = 0) { return r_[k].data(); }
+  // The approximate solution x.
   T* correction(std::size_t k = 0) { return x_[k].data(); }
 
-  // From residual(k) to correction(k). A barrier comes before and after.
+  // Computes correction(k) from residual(k). Needs a barrier before, ends with a barrier.
   void apply(const Worker& worker, std::size_t k = 0) {
-    for (std::size_t level = k; level < shared_; ++level) descend(worker, level);
+    for (std::size_t level = k; level < first_small_; ++level) descend(worker, level);
     if (worker.rank == 0) {
-      Barrier none;
-      const Worker alone{0, 1, none};
-      const std::size_t first = std::max(k, shared_);
+      Barrier no_barrier;
+      const Worker alone{0, 1, no_barrier};
+      const std::size_t first = std::max(k, first_small_);
       for (std::size_t level = first; level < depth(); ++level) descend(alone, level);
       for (std::size_t level = depth(); level-- > first;) ascend(alone, level);
     }
     worker.barrier.wait();
-    for (std::size_t level = shared_; level-- > k;) ascend(worker, level);
+    for (std::size_t level = first_small_; level-- > k;) ascend(worker, level);
   }
 
-  // residual(k) = b - A_k x
-  void subtract(const Worker& worker, std::size_t k, const T* b, const T* x) {
-    const Graph<T>& graph = multigrid_.coarse[k];
-    const T factor = diagonals_.smoothness(k + 1);
+  // Writes residual(k) = b - A_k x.
+  void find_residual(const Worker& worker, std::size_t k, const T* b, const T* x) {
+    const Graph<T>& graph = hierarchy_.coarse[k];
+    const T lambda = diagonals_.smoothness(k + 1);
     const T* weight = diagonals_.weight(k + 1);
     T* r = r_[k].data();
     each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t s, std::size_t lane) {
-      const V mine = B::get(x, row);
+      const V x_i = B::get(x, row);
       B::put(r, row,
-             B::get(b, row) - B::each(weight, row) * mine -
-                 factor * differ<K>(graph, s, lane, mine, x));
+             B::get(b, row) - B::each(weight, row) * x_i -
+                 lambda * laplacian_rows<K>(graph, s, lane, x_i, x));
     });
   }
 
-  // Sums over the children of each of level k + 1's rows.
-  void restrict_to(const Worker& worker, std::size_t k, const T* below, T* out) const {
-    const Columns& children = multigrid_.transfer[k].children;
-    each(Slices(0, multigrid_.coarse[k].rows, worker),
+  // Writes P^T fine: sums over the members of each row of level k + 1.
+  void restrict_to(const Worker& worker, std::size_t k, const T* fine, T* coarse) const {
+    const Columns& members = hierarchy_.transfers[k].members;
+    each(Slices(0, hierarchy_.coarse[k].rows, worker),
          [&](std::size_t row, std::size_t s, std::size_t lane) {
-           B::put(out, row, collect<K>(children, s, lane, below));
+           B::put(coarse, row, sum_members<K>(members, s, lane, fine));
          });
   }
 
@@ -76,66 +80,85 @@ class VCycle {
   using B = Block<T, K>;
   using V = typename B::V;
 
+  static constexpr std::size_t shared_rows = 4096;  // fewer rows are not worth a barrier
+
+  // A level's part of the system A_k x = r, as Gauss-Seidel needs it.
+  struct Level {
+    const Graph<T>& graph;
+    T lambda;
+    const T* inverse;  // 1 / diag(A_k)
+    const T* r;
+    T* x;
+  };
+
+  Level level_of(std::size_t k) {
+    return {hierarchy_.coarse[k], diagonals_.smoothness(k + 1), diagonals_.inverse(k + 1),
+            r_[k].data(), x_[k].data()};
+  }
+
   template <class F>
   static BILATERAL_INLINE void each(const Slices& slices, F&& f) {
     each_block<T, K>(slices.begin, slices.end, f);
   }
 
-  void descend(const Worker& worker, std::size_t k) {
-    const Graph<T>& graph = multigrid_.coarse[k];
-    const T factor = diagonals_.smoothness(k + 1);
-    const T* inverse = diagonals_.inverse(k + 1);
-    const T* r = r_[k].data();
-    T* x = x_[k].data();
-    for (std::size_t c = 0; c < graph.colours(); ++c) {
-      each(Slices(graph.colour[c], graph.colour[c + 1], worker),
-           [&](std::size_t row, std::size_t s, std::size_t lane) {
-             const V sum = pull<K>(graph, graph.entry.first[s], graph.middle[s], lane, x);
-             B::put(x, row, B::each(inverse, row) * (B::get(r, row) + factor * sum));
-           });
-      worker.barrier.wait();
-    }
-    if (k + 1 == depth()) return;
-    T* left = left_.data();
-    each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t s, std::size_t lane) {
-      B::put(left, row,
-             factor * pull<K>(graph, graph.middle[s], graph.entry.first[s + 1], lane, x));
-    });
-    if (worker.rank == 0) std::fill_n(left + graph.rows * K, slice_rows * K, T{0});
-    worker.barrier.wait();
-    restrict_to(worker, k + 1, left, r_[k + 1].data());
+  // Gauss-Seidel on the rows of one colour: x_i = (r_i + lambda_k sum_j w_ij x_j) / (A_k)_ii. The
+  // sum is over the columns of each slice that lie before end(slice).
+  template <class End>
+  static BILATERAL_INLINE void relax(const Worker& worker, const Level& level, std::size_t colour,
+                                     End&& end) {
+    const Graph<T>& graph = level.graph;
+    const T lambda = level.lambda;
+    const T *inverse = level.inverse, *r = level.r;
+    T* x = level.x;
+    each(Slices(graph.colour[colour], graph.colour[colour + 1], worker),
+         [&](std::size_t row, std::size_t s, std::size_t lane) {
+           const V sum = neighbour_sum<K>(graph, graph.entry.first[s], end(s), lane, x);
+           B::put(x, row, B::each(inverse, row) * (B::get(r, row) + lambda * sum));
+         });
     worker.barrier.wait();
   }
 
+  // Smooths from x = 0, so that rows of later colours do not count yet, and restricts the residual.
+  void descend(const Worker& worker, std::size_t k) {
+    const Level level = level_of(k);
+    const Graph<T>& graph = level.graph;
+    for (std::size_t c = 0; c < graph.colours(); ++c)
+      relax(worker, level, c, [&](std::size_t s) { return graph.first_later[s]; });
+    if (k + 1 == depth()) return;
+    // Each row was solved for x = 0 at its neighbours of later colours: that is its residual.
+    T* remaining = remaining_.data();
+    each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t s, std::size_t lane) {
+      B::put(remaining, row,
+             level.lambda * neighbour_sum<K>(graph, graph.first_later[s], graph.entry.first[s + 1],
+                                             lane, level.x));
+    });
+    if (worker.rank == 0) std::fill_n(remaining + graph.rows * K, slice_rows * K, T{0});
+    worker.barrier.wait();
+    restrict_to(worker, k + 1, remaining, r_[k + 1].data());
+    worker.barrier.wait();
+  }
+
+  // Adds the correction of the next coarser level, and smooths.
   void ascend(const Worker& worker, std::size_t k) {
-    const Graph<T>& graph = multigrid_.coarse[k];
-    const T factor = diagonals_.smoothness(k + 1);
-    const T* inverse = diagonals_.inverse(k + 1);
-    const T* r = r_[k].data();
-    T* x = x_[k].data();
+    const Level level = level_of(k);
+    const Graph<T>& graph = level.graph;
     if (k + 1 < depth()) {
-      const std::uint32_t* parent = multigrid_.transfer[k + 1].parent.data();
-      const T* above = x_[k + 1].data();
+      const std::uint32_t* parent = hierarchy_.transfers[k + 1].parent.data();
+      const T* coarse = x_[k + 1].data();
       each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t, std::size_t) {
-        B::put(x, row, B::get(x, row) + B::gather(above, parent + row));
+        B::put(level.x, row, B::get(level.x, row) + B::gather(coarse, parent + row));
       });
       worker.barrier.wait();
     }
-    for (std::size_t c = graph.colours(); c-- > 0;) {
-      each(Slices(graph.colour[c], graph.colour[c + 1], worker),
-           [&](std::size_t row, std::size_t s, std::size_t lane) {
-             const V sum = pull<K>(graph, graph.entry.first[s], graph.entry.first[s + 1], lane, x);
-             B::put(x, row, B::each(inverse, row) * (B::get(r, row) + factor * sum));
-           });
-      worker.barrier.wait();
-    }
+    for (std::size_t c = graph.colours(); c-- > 0;)
+      relax(worker, level, c, [&](std::size_t s) { return graph.entry.first[s + 1]; });
   }
 
-  const Multigrid<T>& multigrid_;
+  const Hierarchy<T>& hierarchy_;
   const Diagonals<T>& diagonals_;
-  std::size_t shared_ = 0;
-  std::vector<Buffer<T>> r_, x_;  // of level k + 1 at [k]
-  Buffer<T> left_;
+  std::size_t first_small_ = 0;
+  std::vector<Buffer<T>> r_, x_;  // by k
+  Buffer<T> remaining_;           // residual of the level that descends
 };
 
 }  // namespace bilateral

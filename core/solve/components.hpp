@@ -64,7 +64,7 @@ inline Components find_components(const Grid& grid) {
 
 // The same from a hierarchy, where a row without a parent stands for a component.
 template <class T>
-Components find_components(const Grid& grid, const Multigrid<T>& multigrid) {
+Components find_components(const Grid& grid, const Hierarchy<T>& multigrid) {
   const Graph<T>& last = multigrid.depth() == 0 ? multigrid.fine : multigrid.coarse.back();
   if (last.entry.size() > 0) return find_components(grid);
   Components components;
@@ -72,7 +72,7 @@ Components find_components(const Grid& grid, const Multigrid<T>& multigrid) {
   std::iota(of.data(), of.data() + last.rows, 0u);
   auto count = static_cast<std::uint32_t>(last.rows);
   for (std::size_t k = multigrid.depth(); k-- > 0;) {
-    const Buffer<std::uint32_t>& parent = multigrid.transfer[k].parent;
+    const Buffer<std::uint32_t>& parent = multigrid.transfers[k].parent;
     const std::size_t none = multigrid.coarse[k].rows;
     Buffer<std::uint32_t> below(parent.size());
     for (std::size_t i = 0; i < parent.size(); ++i)

@@ -26,7 +26,7 @@ class MultigridSteps final : public Steps<T, K> {
   using typename Steps<T, K>::Sums;
   using typename Steps<T, K>::Turn;
 
-  MultigridSteps(const Grid& grid, const Multigrid<T>& multigrid, Diagonals<T>& diagonals,
+  MultigridSteps(const Grid& grid, const Hierarchy<T>& multigrid, Diagonals<T>& diagonals,
                  int threads)
       : grid_(grid),
         multigrid_(multigrid),
@@ -86,7 +86,7 @@ class MultigridSteps final : public Steps<T, K> {
     const T* weight = diagonals_.weight(0);
     each(worker, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
       const V x = B::get(x_.data(), row - second());
-      const V flow = differ<K>(graph_, s, lane, x, z) - pull_all(s, lane, lack);
+      const V flow = laplacian_rows<K>(graph_, s, lane, x, z) - pull_all(s, lane, lack);
       V r = from_grid(task_.b, row) - B::each(weight, row) * x - factor() * flow;
       if (task_.active) r = where_active(row, r);
       B::put(r_.data(), row - second(), r);
@@ -139,7 +139,7 @@ class MultigridSteps final : public Steps<T, K> {
       Sum bend{}, moved{};
       each_of(band, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
         const V value = B::get(z, row);
-        const V flow = differ<K>(graph_, s, lane, value, z);
+        const V flow = laplacian_rows<K>(graph_, s, lane, value, z);
         const V product =
             B::each(weight, row) * value + factor() * flow + keep * B::get(q, row - second());
         const V turned = value + keep * B::get(d, row);
@@ -193,7 +193,7 @@ class MultigridSteps final : public Steps<T, K> {
   T factor() const { return static_cast<T>(task_.smoothness); }
 
   BILATERAL_INLINE V pull_all(std::size_t s, std::size_t lane, const T* x) const {
-    return pull<K>(graph_, graph_.entry.first[s], graph_.entry.first[s + 1], lane, x);
+    return neighbour_sum<K>(graph_, graph_.entry.first[s], graph_.entry.first[s + 1], lane, x);
   }
 
   // z at the first neighbour, if any.
@@ -208,7 +208,7 @@ class MultigridSteps final : public Steps<T, K> {
   // From a value to the solution of a row for its neighbours' z.
   BILATERAL_INLINE V lacking(std::size_t row, std::size_t s, std::size_t lane, V x, V b) const {
     const V left = b - B::each(diagonals_.weight(0), row) * x -
-                   factor() * differ<K>(graph_, s, lane, x, z_.data());
+                   factor() * laplacian_rows<K>(graph_, s, lane, x, z_.data());
     return B::each(diagonals_.inverse(0), row) * left;
   }
 
@@ -221,13 +221,13 @@ class MultigridSteps final : public Steps<T, K> {
     worker.barrier.wait();
     const Slices slices(0, multigrid_.coarse[0].rows, worker);
     T* residual = cycle_.residual();
-    each_block<T, K>(slices.begin, slices.end,
-                     [&](std::size_t row, std::size_t s, std::size_t lane) {
-                       B::put(residual, row, collect<K>(multigrid_.first_colour, s, lane, z));
-                     });
+    each_block<T, K>(
+        slices.begin, slices.end, [&](std::size_t row, std::size_t s, std::size_t lane) {
+          B::put(residual, row, sum_members<K>(multigrid_.colour0_members, s, lane, z));
+        });
     worker.barrier.wait();
     cycle_.apply(worker);
-    const std::uint32_t* parent = multigrid_.transfer[0].parent.data();
+    const std::uint32_t* parent = multigrid_.transfers[0].parent.data();
     const T* above = cycle_.correction();
     each(worker, 0, [&](std::size_t row, std::size_t, std::size_t) {
       B::put(z, row, B::gather(above, parent + row));
@@ -289,7 +289,7 @@ class MultigridSteps final : public Steps<T, K> {
   }
 
   const Grid& grid_;
-  const Multigrid<T>& multigrid_;
+  const Hierarchy<T>& multigrid_;
   const GridGraph<T>& graph_;
   Diagonals<T>& diagonals_;
   VCycle<T, K> cycle_;

@@ -43,7 +43,7 @@ class SystemSolver {
       : grid_(grid), n_(n), kind_(kind), threads_(threads) {}
 
   // With multigrid.
-  SystemSolver(const Grid& grid, const Multigrid<T>& multigrid, int threads)
+  SystemSolver(const Grid& grid, const Hierarchy<T>& multigrid, int threads)
       : grid_(grid),
         multigrid_(&multigrid),
         diagonals_(std::make_unique<Diagonals<T>>(multigrid)),
@@ -172,7 +172,7 @@ class SystemSolver {
   const Grid& grid_;
   const T* n_ = nullptr;
   Preconditioning kind_ = Preconditioning::jacobi;
-  const Multigrid<T>* multigrid_ = nullptr;
+  const Hierarchy<T>* multigrid_ = nullptr;
   std::unique_ptr<Diagonals<T>> diagonals_;
   int threads_;
   const T* weight_ = nullptr;

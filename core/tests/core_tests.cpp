@@ -261,7 +261,7 @@ void test_solve(Random& random) {
 
 // Solves with multigrid from the nested start; returns x by vertex.
 template <class T>
-std::vector<T> solve_multigrid(const Grid& grid, const Multigrid<T>& multigrid,
+std::vector<T> solve_multigrid(const Grid& grid, const Hierarchy<T>& multigrid,
                                const std::vector<T>& weight, const std::vector<T>& b,
                                std::size_t channels, int threads, int steps) {
   std::vector<T> x(b.size());
@@ -309,12 +309,12 @@ void test_multigrid(Random& random) {
         for (std::size_t k = 0; k < channels; ++k)
           b[v * channels + k] = weight[v] * uniform(random);
       }
-      const Multigrid<T> multigrid(grid, n.data(), 1);
+      const Hierarchy<T> multigrid(grid, n.data(), 1);
       CHECK(same_parts(find_components(grid), find_components(grid, multigrid)));
       const auto x = solve_multigrid(grid, multigrid, weight, b, channels, 1, 12);
       CHECK(std::all_of(x.begin(), x.end(), [](T v) { return v > T(-0.01) && v < T(1.01); }));
       for (const int threads : {2, 5}) {
-        const Multigrid<T> again(grid, n.data(), threads);
+        const Hierarchy<T> again(grid, n.data(), threads);
         CHECK(x == solve_multigrid(grid, again, weight, b, channels, threads, 12));
       }
     }
