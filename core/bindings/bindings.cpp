@@ -566,7 +566,7 @@ class PyDomainTransform {
   static PyDomainTransform* of(const Input<R>& pixels, double step, double level, int threads) {
     require(pixels.ndim() == 3 && pixels.shape(2) <= 3 && pixels.size() > 0,
             "reference must be H x W x 1 to 3");
-    const Guide<R> guide{pixels.data(), pixels.shape(0), pixels.shape(1), pixels.shape(2)};
+    const ReferenceImage<R> guide{pixels.data(), pixels.shape(0), pixels.shape(1), pixels.shape(2)};
     const nb::gil_scoped_release release;
     return new PyDomainTransform(domain_weights<T>(guide, {step, level}, threads));
   }
@@ -694,7 +694,7 @@ void py_unchanged(const Input<R>& before, const Input<R>& after, const std::vect
   require(before.size() == after.size() && after.size() == weight.size() * scale.size(),
           "sizes do not match");
   const nb::gil_scoped_release release;
-  unchanged(before.data(), after.data(), weight.size(), scale, weight.data(), threads);
+  frame_change(before.data(), after.data(), weight.size(), scale, weight.data(), threads);
 }
 
 template <class T>

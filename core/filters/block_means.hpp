@@ -1,5 +1,6 @@
-// A picture seen at a lower resolution: each low-resolution pixel is the mean over its block, whose
-// edges may lie within pixels.
+// Block means: the operator B that reduces an image to a lower resolution. Each low-resolution
+// pixel is the mean over its block of pixels, weighted by area where the block's border cuts
+// pixels.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +12,17 @@
 
 namespace bilateral {
 
-// One axis: `length` pixels seen as `blocks`, no more than there are pixels. A pixel lies in one
-// block or in two.
+// Overlap of pixels and blocks along one axis of `length` pixels. There are no more blocks than
+// pixels, so that a pixel overlaps one or two blocks.
 template <class T>
 struct Overlap {
-  std::vector<std::uint32_t> block;     // of each pixel: the first block it lies in
-  std::vector<T> share, next_share;     // its part of that block, and of the next one
-  std::vector<std::size_t> first, end;  // of each block: its pixels
+  std::vector<std::uint32_t> block;     // first block of each pixel
+  std::vector<T> share, next_share;     // each pixel's share of that block, and of the next block
+  std::vector<std::size_t> first, end;  // pixels of each block
 
   Overlap(std::size_t length, std::size_t blocks)
       : block(length), share(length), next_share(length), first(blocks, length), end(blocks, 0) {
-    // In units of 1 / blocks of a pixel, so that all edges are integers.
+    // In units of 1 / blocks of a pixel, all borders are integers.
     for (std::size_t x = 0; x < length; ++x) {
       const std::size_t from = x * blocks, to = from + blocks, b = from / length;
       const std::size_t inside = std::min(to, (b + 1) * length) - from;
@@ -35,7 +36,10 @@ struct Overlap {
     }
   }
 
-  T part(std::size_t x, std::size_t b) const { return block[x] == b ? share[x] : next_share[x]; }
+  // Returns the share of pixel x in block b, which is one of the pixel's blocks.
+  T share_of(std::size_t x, std::size_t b) const {
+    return block[x] == b ? share[x] : next_share[x];
+  }
 };
 
 template <class T>
@@ -49,14 +53,15 @@ class Blocks {
   std::size_t width() const { return x_.block.size(); }
   std::size_t height() const { return y_.block.size(); }
 
-  // out = the means of one row of blocks, of pixels whose rows are `stride` apart.
+  // Writes the means of one row of blocks. The rows of the pixels are `stride` apart. `line` is
+  // scratch.
   void mean(std::size_t row, const T* pixels, std::size_t stride, std::vector<T>& line,
             T* out) const {
     line.assign(width(), T{0});
     for (std::size_t y = y_.first[row]; y < y_.end[row]; ++y) {
-      const T part = y_.part(y, row);
+      const T share = y_.share_of(y, row);
       const T* from = pixels + y * stride;
-      for (std::size_t x = 0; x < width(); ++x) line[x] += part * from[x];
+      for (std::size_t x = 0; x < width(); ++x) line[x] += share * from[x];
     }
     std::fill_n(out, columns(), T{0});
     for (std::size_t x = 0; x < width(); ++x) {
@@ -66,27 +71,28 @@ class Blocks {
     }
   }
 
-  // The adjoint of `mean` for one row of pixels: out = each pixel's part of the blocks' values.
+  // Writes one row of B^T values, the adjoint of `mean`: sum_b share_pb values_b for each pixel p.
   void spread(std::size_t y, const T* values, std::vector<T>& line, T* out) const {
     combine(y, values, line, out, [](T share) { return share; });
   }
 
-  // The sum of the squares of each pixel's parts times the blocks' values: a diagonal.
+  // Writes one row of diag(B^T diag(values) B): sum_b share_pb^2 values_b for each pixel p.
   void spread_squares(std::size_t y, const T* values, std::vector<T>& line, T* out) const {
     combine(y, values, line, out, [](T share) { return share * share; });
   }
 
  private:
+  // Sums weigh(share_pb) values_b over the blocks b of each pixel p of a row.
   template <class F>
   void combine(std::size_t y, const T* values, std::vector<T>& line, T* out, F weigh) const {
     const std::size_t b = y_.block[y];
-    const bool two = y_.next_share[y] > 0;
+    const bool two_rows = y_.next_share[y] > 0;
     const T here = weigh(y_.share[y]), below = weigh(y_.next_share[y]);
     line.resize(columns() + 1);
     line[columns()] = 0;
     for (std::size_t k = 0; k < columns(); ++k)
-      line[k] =
-          here * values[b * columns() + k] + (two ? below * values[(b + 1) * columns() + k] : T{0});
+      line[k] = here * values[b * columns() + k] +
+                (two_rows ? below * values[(b + 1) * columns() + k] : T{0});
     for (std::size_t x = 0; x < width(); ++x)
       out[x] =
           weigh(x_.share[x]) * line[x_.block[x]] + weigh(x_.next_share[x]) * line[x_.block[x] + 1];
@@ -95,7 +101,7 @@ class Blocks {
   Overlap<T> y_, x_;
 };
 
-// pixels = B^T values, B being the blocks' means.
+// Writes pixels = B^T values.
 template <class T>
 void spread_blocks(const Blocks<T>& blocks, const T* values, T* pixels, int threads) {
   std::vector<std::vector<T>> lines(static_cast<std::size_t>(std::max(threads, 1)));
@@ -105,6 +111,7 @@ void spread_blocks(const Blocks<T>& blocks, const T* values, T* pixels, int thre
                });
 }
 
+// Writes means = B pixels.
 template <class T>
 void block_means(const Blocks<T>& blocks, const T* pixels, T* means, int threads) {
   std::vector<std::vector<T>> lines(static_cast<std::size_t>(std::max(threads, 1)));

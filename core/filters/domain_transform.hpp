@@ -1,5 +1,5 @@
-// The domain transform's recursive filter (Gastal & Oliveira 2011): passes over the rows, then
-// the columns, each with half the sigma of the one before.
+// Domain transform, an edge-preserving recursive filter (Gastal & Oliveira 2011). Each iteration
+// filters the rows, then the columns, with half the sigma of the previous iteration.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,10 @@
 
 namespace bilateral {
 
-// What the filter found in its input.
+// Statistics of the input of a filter.
 struct DomainInput {
-  bool known = true;   // some pixel is finite in all channels and has weight
-  bool large = false;  // a value is so large that a difference might overflow: nothing was done
+  bool known = true;   // some pixel is finite in all channels and has mass
+  bool large = false;  // differences of values may overflow: the image was not filtered
 };
 
 namespace detail {
@@ -29,19 +29,20 @@ namespace detail {
 template <class T>
 inline constexpr T largest_value = std::numeric_limits<T>::max() / 4;
 
-// Integers from values that rounding may have put beyond the ends by less than 1/2.
+// Stores a row, rounded if Pixel is an integer. Rounding errors may exceed the range of Pixel by
+// less than 1/2.
 template <class T, class Pixel>
 void store(const T* from, std::size_t n, Pixel* to) {
   if constexpr (std::is_floating_point_v<Pixel>) {
     std::copy_n(from, n, to);
     return;
   }
-  constexpr T shift = T{1} / std::numeric_limits<T>::epsilon();  // above it, only integers
+  constexpr T shift = T{1} / std::numeric_limits<T>::epsilon();  // above it, T has only integers
   for (std::size_t i = 0; i < n; ++i)
     to[i] = static_cast<Pixel>(static_cast<std::int32_t>((from[i] + shift) - shift));
 }
 
-// Pixel: the image's type; T: the one to compute with.
+// Pixel is the type of the image, T the type of the computation.
 template <class T, class Pixel>
 class DomainFilter {
  public:
@@ -49,7 +50,7 @@ class DomainFilter {
                std::size_t channels, Pixel* out, int threads)
       : weights_(weights),
         image_(image),
-        given_mass_(mass),
+        pixel_mass_(mass),
         out_(out),
         height_(weights.height),
         width_(weights.width),
@@ -66,10 +67,10 @@ class DomainFilter {
   }
 
   DomainInput run() {
-    if (given_mass_) masses_ = Buffer<T>(height_ * width_);
+    if (pixel_mass_) masses_ = Buffer<T>(height_ * width_);
     rows(0);
     if (large_) return {true, true};
-    if (unknown_ && !masses_.size()) {  // now with masses
+    if (unknown_ && !masses_.size()) {  // start again, with mass 0 for unknown pixels
       masses_ = Buffer<T>(height_ * width_);
       rows(0);
     }
@@ -84,17 +85,17 @@ class DomainFilter {
 
  private:
   static constexpr bool in_place = std::is_same_v<T, Pixel>;
-  // A strip of columns is passed over twice; meanwhile it should stay in the second-level cache.
+  // The filter reads a strip of columns twice, so the strip should fit into the second-level cache.
   static constexpr std::size_t strip_bytes = std::size_t{1} << 19, strip_step = 8;
 
   void rows(int pass) {
-    const std::size_t groups = (height_ + rows_in_turn<T> - 1) / rows_in_turn<T>;
+    const std::size_t groups = (height_ + rows_at_once<T> - 1) / rows_at_once<T>;
     parallel_for(team_, groups, [&](std::size_t group, std::size_t rank) {
-      const std::size_t y = group * rows_in_turn<T>, count = std::min(rows_in_turn<T>, height_ - y);
+      const std::size_t y = group * rows_at_once<T>, count = std::min(rows_at_once<T>, height_ - y);
       if (pass == 0)
         for (std::size_t r = 0; r < count; ++r) load(y + r);
       std::vector<T>& scratch = scratch_[rank];
-      const std::size_t n = rows_in_turn<T> * width_;
+      const std::size_t n = rows_at_once<T> * width_;
       scratch.resize((channels_ + 2) * n + 1);
       T* w = scratch.data() + (channels_ + 1) * n;
       filter_rows(values_ + y * width_ * channels_, masses(y * width_), count, width_, channels_,
@@ -104,24 +105,27 @@ class DomainFilter {
 
   void columns(int pass) {
     const std::size_t bytes = height_ * (channels_ + 1) * sizeof(T) * strip_step;
-    const std::size_t wide = strip_step * std::clamp<std::size_t>(strip_bytes / bytes, 1, 8);
-    parallel_for(team_, (width_ + wide - 1) / wide, [&](std::size_t i, std::size_t rank) {
-      const std::size_t x = i * wide, pixels = std::min(wide, width_ - x), n = pixels * height_;
-      std::vector<T>& scratch = scratch_[rank];
-      scratch.resize((channels_ + 2) * n + pixels);
-      T* const w = scratch.data();
-      T* const masses = masses_.size() ? w + n : nullptr;
-      const Strip<T> strip{w + 2 * n + pixels, w, masses, w + 2 * n, height_, pixels, channels_};
-      if (masses) copy_strip(masses_.data() + x, width_, masses, pixels, pixels);
-      const std::size_t row = pixels * channels_, stride = width_ * channels_;
-      const bool convert = !in_place && pass == iterations_ - 1;
-      filter_strip(strip, values_ + x * channels_, weights_.down.data() + x, pass, width_,
-                   !convert);
-      if (convert)
-        for (std::size_t y = 0; y < height_; ++y)
-          store(strip.values + y * row, row, out_ + y * stride + x * channels_);
-      if (masses) copy_strip(masses, pixels, masses_.data() + x, width_, pixels);
-    });
+    const std::size_t strip_width = strip_step * std::clamp<std::size_t>(strip_bytes / bytes, 1, 8);
+    parallel_for(
+        team_, (width_ + strip_width - 1) / strip_width, [&](std::size_t i, std::size_t rank) {
+          const std::size_t x = i * strip_width, pixels = std::min(strip_width, width_ - x);
+          const std::size_t n = pixels * height_;
+          std::vector<T>& scratch = scratch_[rank];
+          scratch.resize((channels_ + 2) * n + pixels);
+          T* const w = scratch.data();
+          T* const masses = masses_.size() ? w + n : nullptr;
+          const Strip<T> strip{w + 2 * n + pixels, w, masses, w + 2 * n, height_, pixels,
+                               channels_};
+          if (masses) copy_strip(masses_.data() + x, width_, masses, pixels, pixels);
+          const std::size_t row = pixels * channels_, stride = width_ * channels_;
+          const bool convert = !in_place && pass == iterations_ - 1;
+          filter_strip(strip, values_ + x * channels_, weights_.down.data() + x, pass, width_,
+                       !convert);
+          if (convert)
+            for (std::size_t y = 0; y < height_; ++y)
+              store(strip.values + y * row, row, out_ + y * stride + x * channels_);
+          if (masses) copy_strip(masses, pixels, masses_.data() + x, width_, pixels);
+        });
   }
 
   void copy_strip(const T* from, std::size_t from_stride, T* to, std::size_t to_stride,
@@ -132,6 +136,7 @@ class DomainFilter {
 
   T* masses(std::size_t pixel) { return masses_.size() ? masses_.data() + pixel : nullptr; }
 
+  // Converts a row to T. Sets `unknown_` and `large_`, and the masses of the row if there are any.
   void load(std::size_t y) {
     const std::size_t row = width_ * channels_;
     const Pixel* from = image_ + y * row;
@@ -153,6 +158,7 @@ class DomainFilter {
     }
   }
 
+  // Sets the masses of a row: 0 for a pixel with a value that is not finite.
   void weigh(std::size_t y, T* row) {
     T* mass = masses(y * width_);
     bool any = false;
@@ -161,7 +167,7 @@ class DomainFilter {
       bool finite = true;
       for (std::size_t k = 0; k < channels_; ++k)
         finite &= std::abs(pixel[k]) <= std::numeric_limits<T>::max();
-      mass[x] = !finite ? T{0} : given_mass_ ? given_mass_[y * width_ + x] : T{1};
+      mass[x] = !finite ? T{0} : pixel_mass_ ? pixel_mass_[y * width_ + x] : T{1};
       if (mass[x] == T{0}) std::fill_n(pixel, channels_, T{0});
       any |= mass[x] > T{0};
     }
@@ -170,21 +176,21 @@ class DomainFilter {
 
   const DomainWeights<T>& weights_;
   const Pixel* image_;
-  const T* given_mass_;
+  const T* pixel_mass_;
   Pixel* out_;
   std::size_t height_, width_, channels_;
   int iterations_, team_;
   T* values_;
   Buffer<T> work_, masses_;
   std::vector<std::vector<T>> scratch_;
-  std::atomic<bool> unknown_{false}, large_{false}, known_{false};
+  std::atomic<bool> unknown_{false};               // some value is not finite
+  std::atomic<bool> large_{false}, known_{false};  // as in DomainInput
 };
 
 }  // namespace detail
 
-// Filters an image with as many interleaved channels as given. `mass` (null: 1 everywhere) is at
-// most 1; a pixel with a value that is not finite has none. Unless out is of type T, values are
-// rounded.
+// Filters an image with interleaved channels. `mass` is at most 1, and 1 everywhere if null; a
+// pixel with a value that is not finite has mass 0. Values are rounded if Pixel is an integer.
 template <class T, class Pixel>
 DomainInput domain_transform(const DomainWeights<T>& weights, int iterations, const Pixel* image,
                              const T* mass, std::size_t channels, Pixel* out, int threads) {

@@ -1,5 +1,5 @@
-// What neighbouring pixels share in the domain transform (Gastal & Oliveira 2011): a^d, d being
-// their distance along the curve (x, I(x)) of a reference image.
+// Domain weights: the feedback coefficients a^d of the domain transform (Gastal & Oliveira 2011),
+// with d the distance of two neighbouring pixels along the curve (x, I(x)) of a reference image.
 #pragma once
 
 #include <algorithm>
@@ -20,20 +20,20 @@
 
 namespace bilateral {
 
-// Reference pixels, channels interleaved: row-major, height x width x channels.
+// Pixels of a reference image, row-major with interleaved channels: height x width x channels.
 template <class R>
-struct Guide {
+struct ReferenceImage {
   const R* data;
   std::size_t height, width, channels;
 };
 
-// exp(-(step + level * sum_c |I_c(p) - I_c(q)|)) for neighbours p and q.
+// The scale of a^d = exp(-(step + level * sum_c |I_c(p) - I_c(q)|)) for neighbours p and q.
 struct DomainScale {
   double step, level;
 };
 
-// The weights of the first pass; each later pass squares them. The first column of `across` and
-// the first row of `down` have no neighbour: 0.
+// The weights of the first pass; each later pass squares them. `across` belongs to the neighbour on
+// the left, `down` to the neighbour above. Pixels without such a neighbour have weight 0.
 template <class T>
 struct DomainWeights {
   std::size_t height, width;
@@ -42,7 +42,7 @@ struct DomainWeights {
 
 namespace detail {
 
-// Integers have exact sums, and those of a byte are few enough for a table.
+// The type of sum_c |I_c(p) - I_c(q)|: exact for integers, and small enough for a table for bytes.
 template <class T, class R>
 using Difference =
     std::conditional_t<std::is_integral_v<R>, std::int32_t, std::common_type_t<T, R>>;
@@ -69,25 +69,25 @@ BILATERAL_INLINE void differences_of(const R* p, const R* q, std::size_t n, std:
       to[x] = difference<D>(p + channels * x, q + channels * x, channels);
 }
 
-// Whether all |values| are at most `most`, which no NaN is.
+// Returns whether all |values| are at most `limit`. A NaN is not.
 template <class R>
-bool bounded(const R* values, std::size_t n, R most) {
+bool bounded(const R* values, std::size_t n, R limit) {
   std::conditional_t<sizeof(R) == 4, std::int32_t, std::int64_t> beyond = 0;
-  for (std::size_t i = 0; i < n; ++i) beyond |= std::abs(values[i]) <= most ? 0 : 1;
+  for (std::size_t i = 0; i < n; ++i) beyond |= std::abs(values[i]) <= limit ? 0 : 1;
   return beyond == 0;
 }
 
-// exp(-(step + level * difference))
+// Writes exp(-(step + level * difference)).
 template <class D, class T>
 BILATERAL_INLINE void weights_of(const D* __restrict difference, std::size_t n, DomainScale scale,
                                  T* __restrict to) {
   using Real = std::conditional_t<std::is_integral_v<D>, T, D>;
-  constexpr Real most = std::numeric_limits<Real>::max(), far = 1e4;  // exp(-far) is 0
-  const auto step = static_cast<Real>(std::min(scale.step, static_cast<double>(most)));
-  const auto level = static_cast<Real>(std::min(scale.level, static_cast<double>(most)));
+  constexpr Real max = std::numeric_limits<Real>::max(), far = 1e4;  // exp(-far) is 0
+  const auto step = static_cast<Real>(std::min(scale.step, static_cast<double>(max)));
+  const auto level = static_cast<Real>(std::min(scale.level, static_cast<double>(max)));
   for (std::size_t x = 0; x < n; ++x) {
     const auto levels = static_cast<Real>(difference[x]);
-    const Real exponent = step + level * (levels < most ? levels : most);  // never 0 * infinity
+    const Real exponent = step + level * (levels < max ? levels : max);  // never 0 * infinity
     to[x] = decay(static_cast<T>(exponent < far ? exponent : far));
   }
 }
@@ -116,7 +116,7 @@ BILATERAL_WEIGHTS(double, float)
 BILATERAL_WEIGHTS(double, double)
 #undef BILATERAL_WEIGHTS
 
-// From differences to weights.
+// Turns differences into weights, by a table for references of bytes.
 template <class T, class R>
 class Decay {
  public:
@@ -124,9 +124,9 @@ class Decay {
 
   explicit Decay(DomainScale scale) : scale_(scale) {
     if constexpr (tabulated) {
-      std::array<D, table_size> all;
-      std::iota(all.begin(), all.end(), D{0});
-      decay_weights(all.data(), table_size, scale, table_.data());
+      std::array<D, table_size> differences;
+      std::iota(differences.begin(), differences.end(), D{0});
+      decay_weights(differences.data(), table_size, scale, table_.data());
     }
   }
 
@@ -147,32 +147,34 @@ class Decay {
 
 }  // namespace detail
 
-// Throws std::domain_error if a reference value is not finite.
+// Computes the weights along a reference. Throws std::domain_error if one of its values is not
+// finite.
 template <class T, class R>
-DomainWeights<T> domain_weights(const Guide<R>& guide, DomainScale scale, int threads) {
-  const std::size_t width = guide.width, row = width * guide.channels;
-  DomainWeights<T> weights{guide.height, width, Buffer<T>(guide.height * width),
-                           Buffer<T>(guide.height * width)};
+DomainWeights<T> domain_weights(const ReferenceImage<R>& reference, DomainScale scale,
+                                int threads) {
+  const std::size_t width = reference.width, row = width * reference.channels;
+  DomainWeights<T> weights{reference.height, width, Buffer<T>(reference.height * width),
+                           Buffer<T>(reference.height * width)};
   const detail::Decay<T, R> weigh(scale);
-  const int team = team_size(threads, guide.height * width, 65536);
+  const int team = team_size(threads, reference.height * width, 65536);
   std::vector<std::vector<detail::Difference<T, R>>> scratch(static_cast<std::size_t>(team));
-  parallel_for(team, guide.height, [&](std::size_t y, std::size_t rank) {
+  parallel_for(team, reference.height, [&](std::size_t y, std::size_t rank) {
     auto& difference = scratch[rank];
     difference.resize(width);
-    const R* pixels = guide.data + y * row;
+    const R* pixels = reference.data + y * row;
     if constexpr (std::is_floating_point_v<R>)
       if (!detail::bounded(pixels, row, std::numeric_limits<R>::max()))
         throw std::domain_error("reference: expected finite values, got others.");
     T* across = weights.across.data() + y * width;
     across[0] = T{0};
-    detail::differences(pixels + guide.channels, pixels, width - 1, guide.channels,
+    detail::differences(pixels + reference.channels, pixels, width - 1, reference.channels,
                         difference.data());
     weigh(difference.data(), width - 1, across + 1);
     T* down = weights.down.data() + y * width;
     if (y == 0) {
       std::fill_n(down, width, T{0});
     } else {
-      detail::differences(pixels, pixels - row, width, guide.channels, difference.data());
+      detail::differences(pixels, pixels - row, width, reference.channels, difference.data());
       weigh(difference.data(), width, down);
     }
   });

@@ -1,4 +1,5 @@
-// The recursive filter along columns, down and back up, in strips a few vectors wide.
+// Column filter of the domain transform: runs the recursion down and back up, in strips of columns
+// that are a few vectors wide.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +12,24 @@
 
 namespace bilateral {
 
-// A strip of columns, rows one after another: the cache would not hold it at the image's stride.
+// A strip of columns, stored without gaps between its rows: with the image's stride it would not
+// fit into the cache.
 template <class T>
 struct Strip {
   T* values;
-  T* w;       // what a pixel takes from the one above it: to be filled on the way down
-  T* masses;  // null: all the same
+  T* w;       // weight of each pixel's upper neighbour, written on the way down
+  T* masses;  // null if all masses are the same
   T* shares;  // scratch for one row
   std::size_t height, pixels, channels;
 };
 
 namespace detail {
 
-// to[x][k] = own[x][k] + w[x] (other[x][k] - own[x][k]), K channels; `to` may be `own`.
+// Writes to[x][k] = value[x][k] + w[x] (previous[x][k] - value[x][k]) for K channels. `to` may be
+// `value`.
 template <std::size_t K, class T>
-BILATERAL_INLINE void mix_few(T* to, const T* own, const T* other, const T* w, std::size_t pixels) {
+BILATERAL_INLINE void mix_channels(T* to, const T* value, const T* previous, const T* w,
+                                   std::size_t pixels) {
   constexpr std::size_t width = 32 / sizeof(T);
   using Values = Lanes<T, width>;
   std::size_t x = 0;
@@ -33,7 +37,7 @@ BILATERAL_INLINE void mix_few(T* to, const T* own, const T* other, const T* w, s
     const auto shares = load_lanes<Values>(w + x);
     const auto part = [&]<std::size_t M>() __attribute__((always_inline)) {
       const std::size_t at = K * x + M * width;
-      const auto a = load_lanes<Values>(own + at), b = load_lanes<Values>(other + at);
+      const auto a = load_lanes<Values>(value + at), b = load_lanes<Values>(previous + at);
       store_lanes(to + at, a + repeat_lanes<T, width, K, M>(shares) * (b - a));
     };
     [&]<std::size_t... M>(std::index_sequence<M...>) __attribute__((always_inline)) {
@@ -41,34 +45,37 @@ BILATERAL_INLINE void mix_few(T* to, const T* own, const T* other, const T* w, s
     }(std::make_index_sequence<K>{});
   }
   for (; x < pixels; ++x)
-    for (std::size_t i = K * x; i < K * (x + 1); ++i) to[i] = own[i] + w[x] * (other[i] - own[i]);
+    for (std::size_t i = K * x; i < K * (x + 1); ++i)
+      to[i] = value[i] + w[x] * (previous[i] - value[i]);
 }
 
+// The same for any number of channels.
 template <class T>
-BILATERAL_INLINE void mix(T* to, const T* own, const T* other, const T* w, std::size_t pixels,
+BILATERAL_INLINE void mix(T* to, const T* value, const T* previous, const T* w, std::size_t pixels,
                           std::size_t channels) {
-  if (channels == 1) return mix_few<1>(to, own, other, w, pixels);
-  if (channels == 2) return mix_few<2>(to, own, other, w, pixels);
-  if (channels == 3) return mix_few<3>(to, own, other, w, pixels);
+  if (channels == 1) return mix_channels<1>(to, value, previous, w, pixels);
+  if (channels == 2) return mix_channels<2>(to, value, previous, w, pixels);
+  if (channels == 3) return mix_channels<3>(to, value, previous, w, pixels);
   for (std::size_t x = 0; x < pixels; ++x)
     for (std::size_t i = x * channels; i < (x + 1) * channels; ++i)
-      to[i] = own[i] + w[x] * (other[i] - own[i]);
+      to[i] = value[i] + w[x] * (previous[i] - value[i]);
 }
 
-// What the pixels of row y take from those of the row before it.
+// Returns the weights with which row y takes the values of row `previous`: w, or with masses the
+// shares of the masses.
 template <class T>
-BILATERAL_INLINE const T* strip_shares(const Strip<T>& strip, std::size_t y, std::size_t before,
+BILATERAL_INLINE const T* strip_shares(const Strip<T>& strip, std::size_t y, std::size_t previous,
                                        const T* w) {
   if (!strip.masses) return w;
   T* __restrict masses = strip.masses + y * strip.pixels;
-  const T* __restrict others = strip.masses + before * strip.pixels;
+  const T* __restrict previous_masses = strip.masses + previous * strip.pixels;
   T* __restrict shares = strip.shares;
   for (std::size_t x = 0; x < strip.pixels; ++x)
-    shares[x] = gather_mass<T>(masses[x], others[x], w[x]);
+    shares[x] = gather_mass<T>(masses[x], previous_masses[x], w[x]);
   return shares;
 }
 
-// Rows of an image lie too far apart for the processor to foresee the next one.
+// Rows of an image are too far apart for the processor to prefetch the next one.
 inline constexpr std::size_t rows_ahead = 8, cache_line = 64;
 
 template <class T>
@@ -77,7 +84,7 @@ BILATERAL_INLINE void prefetch(const T* from, std::size_t n) {
   for (std::size_t i = 0; i < n * sizeof(T); i += cache_line) __builtin_prefetch(bytes + i);
 }
 
-// Down, from the image to the strip.
+// Runs the recursion down, from the image to the strip.
 template <class T>
 BILATERAL_INLINE void strip_down(const Strip<T>& strip, const T* image, const T* weights,
                                  int squarings, std::size_t width) {
@@ -96,7 +103,7 @@ BILATERAL_INLINE void strip_down(const Strip<T>& strip, const T* image, const T*
   }
 }
 
-// Back up, from the strip to the image, or to where the strip is.
+// Runs the recursion back up, from the strip to the image, or in place if `image` is the strip.
 template <class T>
 BILATERAL_INLINE void strip_up(const Strip<T>& strip, T* image, std::size_t stride) {
   const std::size_t row = strip.pixels * strip.channels;
@@ -112,15 +119,15 @@ BILATERAL_INLINE void strip_up(const Strip<T>& strip, T* image, std::size_t stri
 
 }  // namespace detail
 
-// `weights` and `image` are those of the whole image, which is `width` pixels wide, from the
-// strip's first pixel on. The result goes to the image if `back`, else it stays in the strip.
-#define BILATERAL_STRIP(T)                                                         \
-  BILATERAL_MULTIVERSION inline void filter_strip(const Strip<T>& strip, T* image, \
-                                                  const T* weights, int squarings, \
-                                                  std::size_t width, bool back) {  \
-    detail::strip_down(strip, image, weights, squarings, width);                   \
-    detail::strip_up(strip, back ? image : strip.values,                           \
-                     (back ? width : strip.pixels) * strip.channels);              \
+// Filters one strip. `weights` and `image` point to the strip's first pixel in the whole image,
+// which is `width` pixels wide. The result goes to the image if `write_back`, else to the strip.
+#define BILATERAL_STRIP(T)                                                              \
+  BILATERAL_MULTIVERSION inline void filter_strip(const Strip<T>& strip, T* image,      \
+                                                  const T* weights, int squarings,      \
+                                                  std::size_t width, bool write_back) { \
+    detail::strip_down(strip, image, weights, squarings, width);                        \
+    detail::strip_up(strip, write_back ? image : strip.values,                          \
+                     (write_back ? width : strip.pixels) * strip.channels);             \
   }
 BILATERAL_STRIP(float)
 BILATERAL_STRIP(double)

@@ -1,4 +1,4 @@
-// The recursive filter along rows, from left to right and back.
+// Row filter of the domain transform: runs the recursion from left to right and back.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +10,21 @@
 
 namespace bilateral {
 
-// Rows that are filtered at a time, one in each lane: along a single one, each pixel waits for the
-// one before it.
+// Rows that are filtered at a time, one per lane. A single row would not fill a vector, since each
+// pixel waits for the pixel before it.
 template <class T>
-inline constexpr std::size_t rows_in_turn = 32 / sizeof(T);
+inline constexpr std::size_t rows_at_once = 32 / sizeof(T);
 
 namespace detail {
 
-// i-th pixel of a row of n in the order of the filter.
+// Returns the i-th pixel of a row of n pixels in the order of the filter.
 template <bool Forward>
 BILATERAL_INLINE std::size_t nth(std::size_t i, std::size_t n) {
   return Forward ? i : n - 1 - i;
 }
 
-// n numbers of each of N rows, `stride` apart, to vectors of one number from each row, and back.
+// Transposes n numbers of each of N rows, which are `stride` apart: each vector gets one number per
+// row.
 template <std::size_t N, class T>
 BILATERAL_INLINE void rows_to_lanes(const T* rows, std::size_t stride, std::size_t n,
                                     Lanes<T, N>* lanes) {
@@ -37,6 +38,7 @@ BILATERAL_INLINE void rows_to_lanes(const T* rows, std::size_t stride, std::size
     for (std::size_t r = 0; r < N; ++r) lanes[i][r] = rows[r * stride + i];
 }
 
+// Transposes back.
 template <std::size_t N, class T>
 BILATERAL_INLINE void lanes_to_rows(Lanes<T, N>* lanes, std::size_t stride, std::size_t n,
                                     T* rows) {
@@ -49,13 +51,13 @@ BILATERAL_INLINE void lanes_to_rows(Lanes<T, N>* lanes, std::size_t stride, std:
     for (std::size_t r = 0; r < N; ++r) rows[r * stride + i] = lanes[i][r];
 }
 
-// Along as many rows as a vector has lanes, of K channels. w is what a pixel takes from the one to
-// its left: 0 at the left, and as if another row followed.
+// Filters as many rows as a vector has lanes, of K channels, forward and back. w has the weight of
+// each pixel's left neighbour, with 0 in the first column, and one more 0 after the last row.
 template <std::size_t K, class T>
 BILATERAL_INLINE void along_rows(T* rows, T* masses, std::size_t width, const T* w, T* scratch) {
-  constexpr std::size_t N = rows_in_turn<T>;
+  constexpr std::size_t N = rows_at_once<T>;
   using Values = Lanes<T, N>;
-  T* const masses_there = scratch + width * K * N;
+  T* const forward_masses = scratch + width * K * N;
   Values shares[N], m[N], v[K * N], last[K] = {}, mass = {};
   for (std::size_t x = 0; x < width; x += N) {
     const std::size_t n = std::min(N, width - x);
@@ -64,14 +66,14 @@ BILATERAL_INLINE void along_rows(T* rows, T* masses, std::size_t width, const T*
       rows_to_lanes<N>(masses + x, width, n, m);
       for (std::size_t i = 0; i < n; ++i) {
         shares[i] = gather_mass<T>(m[i], mass, shares[i]);
-        store_lanes(masses_there + (x + i) * N, mass = m[i]);
+        store_lanes(forward_masses + (x + i) * N, mass = m[i]);
       }
     }
     rows_to_lanes<N>(rows + x * K, width * K, n * K, v);
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = 0; k < K; ++k) {
-        const Values own = v[i * K + k];
-        last[k] = own + shares[i] * (last[k] - own);
+        const Values value = v[i * K + k];
+        last[k] = value + shares[i] * (last[k] - value);
         store_lanes(scratch + ((x + i) * K + k) * N, last[k]);
       }
   }
@@ -82,7 +84,7 @@ BILATERAL_INLINE void along_rows(T* rows, T* masses, std::size_t width, const T*
     rows_to_lanes<N>(w + x + 1, width, n, shares);
     if (masses) {
       for (std::size_t i = n; i-- > 0;) {
-        m[i] = load_lanes<Values>(masses_there + (x + i) * N);
+        m[i] = load_lanes<Values>(forward_masses + (x + i) * N);
         shares[i] = gather_mass<T>(m[i], mass, shares[i]);
         mass = m[i];
       }
@@ -90,14 +92,15 @@ BILATERAL_INLINE void along_rows(T* rows, T* masses, std::size_t width, const T*
     }
     for (std::size_t i = n; i-- > 0;)
       for (std::size_t k = 0; k < K; ++k) {
-        const auto own = load_lanes<Values>(scratch + ((x + i) * K + k) * N);
-        v[i * K + k] = last[k] = own + shares[i] * (last[k] - own);
+        const auto value = load_lanes<Values>(scratch + ((x + i) * K + k) * N);
+        v[i * K + k] = last[k] = value + shares[i] * (last[k] - value);
       }
     lanes_to_rows<N>(v, width * K, n * K, rows + x * K);
   }
 }
 
-// Along one row of any number of channels; shares: scratch for a number per pixel.
+// Filters one row of any number of channels in one direction. `shares` is scratch for one number
+// per pixel.
 template <bool Forward, class T>
 BILATERAL_INLINE void along_row(T* row, T* masses, std::size_t width, std::size_t channels,
                                 const T* w, T* shares) {
@@ -117,9 +120,10 @@ BILATERAL_INLINE void along_row(T* row, T* masses, std::size_t width, std::size_
 }
 
 template <class T>
-BILATERAL_INLINE void rows_both_ways(T* rows, T* masses, std::size_t count, std::size_t width,
-                                     std::size_t channels, const T* w, T* scratch) {
-  const bool full = count == rows_in_turn<T>;
+BILATERAL_INLINE void rows_forward_and_back(T* rows, T* masses, std::size_t count,
+                                            std::size_t width, std::size_t channels, const T* w,
+                                            T* scratch) {
+  const bool full = count == rows_at_once<T>;
   if (full && channels == 1) return along_rows<1>(rows, masses, width, w, scratch);
   if (full && channels == 2) return along_rows<2>(rows, masses, width, w, scratch);
   if (full && channels == 3) return along_rows<3>(rows, masses, width, w, scratch);
@@ -133,15 +137,15 @@ BILATERAL_INLINE void rows_both_ways(T* rows, T* masses, std::size_t count, std:
 
 }  // namespace detail
 
-// Filters `count` rows, at most rows_in_turn, in place. `weights` are those of the first pass;
-// w: room for one per pixel and one more; scratch: for as many values and masses as the rows have.
+// Filters `count` rows, at most rows_at_once, in place. `weights` are those of the first pass. `w`
+// has room for one number per pixel and one more, `scratch` for all values and masses of the rows.
 #define BILATERAL_ROWS(T)                                                             \
   BILATERAL_MULTIVERSION inline void filter_rows(                                     \
       T* rows, T* masses, std::size_t count, std::size_t width, std::size_t channels, \
       const T* weights, int squarings, T* w, T* scratch) {                            \
     detail::raise(weights, count * width, squarings, w);                              \
     w[count * width] = 0;                                                             \
-    detail::rows_both_ways(rows, masses, count, width, channels, w, scratch);         \
+    detail::rows_forward_and_back(rows, masses, count, width, channels, w, scratch);  \
   }
 BILATERAL_ROWS(float)
 BILATERAL_ROWS(double)

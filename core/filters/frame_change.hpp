@@ -1,4 +1,5 @@
-// Where one picture shows what another did: what may be carried from frame to frame of a video.
+// Frame change: weighs each pixel of a video by how little it changed since the previous frame. The
+// weight says how far the previous solution is still valid.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,7 @@ namespace bilateral {
 
 namespace detail {
 
+// Count is a number of channels, or the type of a constant one.
 template <class R, class Count>
 void weigh_change(const R* before, const R* after, std::size_t pixels, Count channels,
                   const float* scale, float* weight) {
@@ -28,11 +30,11 @@ void weigh_change(const R* before, const R* after, std::size_t pixels, Count cha
 
 }  // namespace detail
 
-// Per pixel, 1 where both have the same values, 0 where they differ by 3 / scale or more, with one
-// scale per channel.
+// Writes a weight per pixel: 1 where both frames have the same values, 0 where they differ by
+// 3 / scale or more. Each channel has its own scale.
 template <class R>
-void unchanged(const R* before, const R* after, std::size_t pixels, const std::vector<float>& scale,
-               float* weight, int threads) {
+void frame_change(const R* before, const R* after, std::size_t pixels,
+                  const std::vector<float>& scale, float* weight, int threads) {
   constexpr std::size_t block = 16384;
   const auto weigh = [&](auto channels) {
     parallel_for(team_size(threads, pixels, 4 * block), (pixels + block - 1) / block,

@@ -1,8 +1,9 @@
-// The median filter: 3 x 3 or 5 x 5, symmetric border, over the values that are not NaN.
+// Median filter with a window of 3 x 3 or 5 x 5 and a symmetric border. It ignores NaN.
 //
-// Pixels are taken by tiles that fit the cache, columns of a tile by lanes. Windows share their
-// work: the values beside each other are sorted once for all windows above and below, and two
-// windows above each other have all but one row in common, whose middle ranks are found once.
+// The image is processed in tiles that fit into the cache, the columns of a tile in lanes. Windows
+// share their work. Each row of a window is sorted once for all windows that contain it. Two
+// windows that lie one above the other share all but one row: the middle ranks of the shared rows
+// are found once.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@
 namespace bilateral {
 namespace detail {
 
-// Rows of output in a tile, and bytes in each, at least.
+// Rows of output in a tile, and the least number of bytes in each.
 inline constexpr std::size_t tile_rows = 16, tile_bytes = 8192;
 
 template <class T>
@@ -30,30 +31,30 @@ inline constexpr std::size_t median_lanes = 32 / sizeof(T);
 template <class T>
 using MedianLanes = Lanes<T, median_lanes<T>>;
 
-// Where a tile's pixels lie: `rows` + size - 1 rows, `pitch` apart, with `step` between neighbours
-// in a row (the channels are interleaved). Row r, column x of the input is the corner of the
-// window of row r, column x of the output, whose rows are `width` apart. The input's rows have
-// `used` items; what lies beyond them is never part of a window that counts.
+// Memory layout of a tile. The input has `rows` + size - 1 rows, `pitch` apart; neighbours in a row
+// are `step` apart, since channels are interleaved. Row r, column x of the input is the corner of
+// the window of row r, column x of the output, whose rows are `width` apart. The input's rows have
+// `used` items; items beyond them are only in windows whose medians are discarded.
 struct TileShape {
   std::size_t rows, width, pitch, step, used;
 };
 
-// Medians of the windows along one vector of columns, of an even number of rows.
+// Writes the medians along one vector of columns, for an even number of rows. Expects no NaN.
 template <class T, std::size_t size>
 BILATERAL_INLINE void median_columns(const T* in, T* out, const TileShape& tile) {
   using V = MedianLanes<T>;
-  // Beside size values, a value of the other `others` rows is the median of the window only if
-  // its rank among them is one of these.
-  constexpr std::size_t others = size * (size - 1), first = (size * size - 1) / 2 - size;
+  // Two windows share `shared` values. One of these can be the median of a window only if its rank
+  // among them is one of the `ranks` from `first` on, since the last row adds `size` values.
+  constexpr std::size_t shared = size * (size - 1), first = (size * size - 1) / 2 - size;
   constexpr std::size_t ranks = size + 1;
-  static_assert(first + ranks <= others);
+  static_assert(first + ranks <= shared);
   std::array<V, size> row[tile_rows + size - 1];
   for (std::size_t r = 0; r < tile.rows + size - 1; ++r) {
-    std::array<V, size> beside;
+    std::array<V, size> neighbours;
     unroll<size>([&](auto i) __attribute__((always_inline)) {
-      beside[i] = load_lanes<V>(in + r * tile.pitch + i * tile.step);
+      neighbours[i] = load_lanes<V>(in + r * tile.pitch + i * tile.step);
     });
-    row[r] = sort(beside);
+    row[r] = sort(neighbours);
   }
   auto pair = merge(row[1], row[2]);
   for (std::size_t r = 0; r < tile.rows; r += 2) {
@@ -70,10 +71,10 @@ BILATERAL_INLINE void median_columns(const T* in, T* out, const TileShape& tile)
   }
 }
 
-// Where some of the windows with the corners `in` contain NaN, the medians of their other values:
-// the mean of the middle two of an even number of values, NaN for none.
+// If some of the windows with the corners `in` contain NaN, writes the medians of the other values:
+// the mean of the middle two for an even number of values, NaN for none.
 template <class T, std::size_t size>
-BILATERAL_INLINE void median_of_known(const T* in, T* out, const TileShape& tile) {
+BILATERAL_INLINE void median_without_nan(const T* in, T* out, const TileShape& tile) {
   using V = MedianLanes<T>;
   using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   using Count = Lanes<Integer, median_lanes<T>>;
@@ -82,9 +83,9 @@ BILATERAL_INLINE void median_of_known(const T* in, T* out, const TileShape& tile
   const auto value_of = [&](std::size_t i) __attribute__((always_inline)) {
     return load_lanes<V>(in + i / size * tile.pitch + i % size * tile.step);
   };
-  Count known = {};
-  for (std::size_t i = 0; i < size * size; ++i) known -= value_of(i) == value_of(i);
-  if (fold_lanes<Integer, median_lanes<T>>(known, lanes_least) == size * size) return;
+  Count count = {};  // values that are not NaN
+  for (std::size_t i = 0; i < size * size; ++i) count -= value_of(i) == value_of(i);
+  if (fold_lanes<Integer, median_lanes<T>>(count, lanes_least) == size * size) return;
 
   constexpr std::size_t kept = size * size / 2 + 1;
   std::array<V, kept> lowest;  // of the values so far, ascending
@@ -98,22 +99,22 @@ BILATERAL_INLINE void median_of_known(const T* in, T* out, const TileShape& tile
       lowest[k] = least;
     });
   }
-  V low = nothing, high = nothing;  // low stays so where no value is known
+  V low = nothing, high = nothing;  // low stays NaN for a window of NaN
   unroll<kept>([&](auto k) __attribute__((always_inline)) {
     constexpr Integer rank = k;
-    low = (known == 2 * rank + 1) | (known == 2 * rank + 2) ? lowest[k] : low;
-    high = (known == 2 * rank) | (known == 2 * rank + 1) ? lowest[k] : high;
+    low = (count == 2 * rank + 1) | (count == 2 * rank + 2) ? lowest[k] : low;
+    high = (count == 2 * rank) | (count == 2 * rank + 1) ? lowest[k] : high;
   });
-  const V half = (low + high) * T(0.5), halves = low * T(0.5) + high * T(0.5);
-  const V mean = half - half == T(0) ? half : halves;  // a sum may overflow
-  store_lanes(out, mean == mean ? mean : low);         // of the two infinities, the lower
+  const V half_sum = (low + high) * T(0.5), sum_of_halves = low * T(0.5) + high * T(0.5);
+  const V mean = half_sum - half_sum == T(0) ? half_sum : sum_of_halves;  // the sum may overflow
+  store_lanes(out, mean == mean ? mean : low);  // the mean of -inf and inf is -inf
 }
 
 template <class T>
 BILATERAL_INLINE bool any_nan(const T* values, std::size_t n) {
-  unsigned found = 0;
-  for (std::size_t i = 0; i < n; ++i) found |= values[i] != values[i];
-  return found != 0;
+  unsigned any = 0;
+  for (std::size_t i = 0; i < n; ++i) any |= values[i] != values[i];
+  return any != 0;
 }
 
 template <class T, std::size_t size>
@@ -121,13 +122,13 @@ BILATERAL_INLINE void median_tile(const T* in, T* out, const TileShape& tile) {
   for (std::size_t x = 0; x < tile.width; x += median_lanes<T>)
     median_columns<T, size>(in + x, out + x, tile);
   if constexpr (std::is_floating_point_v<T>) {
-    std::size_t clean = 0;  // rows without NaN up to here
+    std::size_t clean = 0;  // number of rows without NaN since the last row with NaN
     for (std::size_t r = 0; r < tile.rows + size - 1; ++r) {
       clean = any_nan(in + r * tile.pitch, tile.used) ? 0 : clean + 1;
       if (r < size - 1 || clean >= size) continue;
       const std::size_t top = r - (size - 1);
       for (std::size_t x = 0; x < tile.width; x += median_lanes<T>)
-        median_of_known<T, size>(in + top * tile.pitch + x, out + top * tile.width + x, tile);
+        median_without_nan<T, size>(in + top * tile.pitch + x, out + top * tile.width + x, tile);
     }
   }
 }
@@ -145,7 +146,7 @@ BILATERAL_MEDIAN(float)
 BILATERAL_MEDIAN(double)
 #undef BILATERAL_MEDIAN
 
-// Items [begin, end) of a row of `width` pixels, mirrored at its ends pixel by pixel.
+// Copies the items [begin, end) of a row of `width` pixels, with whole pixels mirrored at its ends.
 template <class T>
 void copy_mirrored(const T* row, std::size_t width, std::size_t channels, std::ptrdiff_t begin,
                    std::ptrdiff_t end, T* to) {
@@ -153,7 +154,7 @@ void copy_mirrored(const T* row, std::size_t width, std::size_t channels, std::p
   const auto outside = [&](std::ptrdiff_t from, std::ptrdiff_t until) {
     for (std::ptrdiff_t i = from; i < until; ++i) {
       const auto k = static_cast<std::ptrdiff_t>(channels);
-      const std::ptrdiff_t pixel = (i + 2 * k) / k - 2;  // the border is two pixels at most
+      const std::ptrdiff_t pixel = (i + 2 * k) / k - 2;  // the border has at most two pixels
       to[i - begin] =
           row[mirrored(pixel, width) * channels + static_cast<std::size_t>(i - pixel * k)];
     }
@@ -166,18 +167,18 @@ void copy_mirrored(const T* row, std::size_t width, std::size_t channels, std::p
 
 }  // namespace detail
 
-// Each channel of an image (H x W x K, row-major) by itself; `size` is 3 or 5.
+// Filters each channel of an image (H x W x K, row-major). `size` is 3 or 5.
 template <class T>
 void median(const T* image, std::size_t height, std::size_t width, std::size_t channels,
             std::size_t size, T* out, int threads) {
   using namespace detail;
   constexpr std::size_t lanes = median_lanes<T>;
   const std::size_t items = width * channels, border = size / 2 * channels;
-  const auto in_lanes = [](std::size_t n) { return (n + lanes - 1) / lanes * lanes; };
-  const std::size_t across =
-      in_lanes(std::min(items, std::max(tile_bytes / sizeof(T), 4 * channels)));
-  const std::size_t pitch = across + 2 * border;
-  const std::size_t columns = (items + across - 1) / across;
+  const auto whole_lanes = [](std::size_t n) { return (n + lanes - 1) / lanes * lanes; };
+  const std::size_t tile_width =
+      whole_lanes(std::min(items, std::max(tile_bytes / sizeof(T), 4 * channels)));
+  const std::size_t pitch = tile_width + 2 * border;
+  const std::size_t columns = (items + tile_width - 1) / tile_width;
   const std::size_t rows = (height + tile_rows - 1) / tile_rows;
 
   struct Scratch {
@@ -188,11 +189,11 @@ void median(const T* image, std::size_t height, std::size_t width, std::size_t c
   parallel_for(team, rows * columns, [&](std::size_t item, std::size_t rank) {
     auto& [from, to] = scratch[rank];
     from.resize((tile_rows + size - 1) * pitch);
-    to.resize(tile_rows * across);
-    const std::size_t top = item / columns * tile_rows, left = item % columns * across;
+    to.resize(tile_rows * tile_width);
+    const std::size_t top = item / columns * tile_rows, left = item % columns * tile_width;
     const std::size_t bottom = std::min(top + tile_rows, height);
-    const std::size_t right = std::min(left + across, items);
-    const TileShape tile{(bottom - top + 1) / 2 * 2, in_lanes(right - left), pitch, channels,
+    const std::size_t right = std::min(left + tile_width, items);
+    const TileShape tile{(bottom - top + 1) / 2 * 2, whole_lanes(right - left), pitch, channels,
                          right - left + 2 * border};
     for (std::size_t r = 0; r < tile.rows + size - 1; ++r) {
       const auto y = static_cast<std::ptrdiff_t>(top + r) - static_cast<std::ptrdiff_t>(size / 2);

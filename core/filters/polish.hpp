@@ -1,125 +1,92 @@
-// Smoothing on the graph of pixels, each joined to its eight neighbours: what takes away the
-// blocks that a grid's cells leave. Minimizes over z, for one channel,
-//   sum over neighbours of smoothness * colour_pq * nearness_pq * rho(z_p - z_q)
+// Polish: smooths a solution on the pixel graph, to remove the blocks that the grid's cells leave.
+// It minimizes over z, for one channel,
+//   sum over edges pq of edge_pq rho(z_p - z_q)
 //     + sum over pixels of weight_p (z_p - target_p)^2 + anchor (z_p - start_p)^2
-//     + sum over blocks of weight_b (mean_b(z) - low_b)^2,
-// with Cauchy's rho, by reweighting and Jacobi-preconditioned conjugate gradients.
+//     + sum over blocks of low_weight_b (mean_b(z) - low_b)^2,
+// with the edge weights edge_pq of the pixel graph and Cauchy's loss rho. It uses iteratively
+// reweighted least squares, with Jacobi-preconditioned conjugate gradients.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
-#include "base/buffer.hpp"
-#include "base/exponential.hpp"
 #include "base/multiversion.hpp"
 #include "base/threads.hpp"
 #include "base/vectors.hpp"
 #include "filters/block_means.hpp"
+#include "filters/pixel_graph.hpp"
 
 namespace bilateral {
 
-// To the right, down, and down along both diagonals: half of the eight neighbours.
-inline constexpr std::size_t directions = 4;
-
 namespace detail {
 
-// Rows of one plane with a margin of one pixel all around, whose values never count.
-template <class T>
-class Plane {
- public:
-  Plane(std::size_t height, std::size_t width)
-      : stride_(width + 2), data_((height + 2) * stride_, T{0}) {}
-
-  T* row(std::size_t y) { return data_.data() + (y + 1) * stride_ + 1; }
-  const T* row(std::size_t y) const { return data_.data() + (y + 1) * stride_ + 1; }
-  std::size_t stride() const { return stride_; }
-
- private:
-  std::size_t stride_;
-  Buffer<T> data_;
-};
-
-// One for each direction.
-template <class T>
-using Planes = std::array<Plane<T>, directions>;
-
-template <class T>
-Planes<T> planes(std::size_t height, std::size_t width) {
-  const auto plane = [&] { return Plane<T>(height, width); };
-  return {plane(), plane(), plane(), plane()};
-}
-
-// Where the neighbour of a direction lies.
-inline std::array<std::ptrdiff_t, directions> offsets(std::size_t stride) {
-  const auto down = static_cast<std::ptrdiff_t>(stride);
-  return {1, down, down + 1, down - 1};
-}
-
+// One row per direction: east, south, south-east, south-west.
 template <class T>
 using Rows = std::array<T*, directions>;
 
-// out = base * p + the sum of the differences from all neighbours by weight; returns p . out.
+// Writes out_i = base_i p_i + sum_j w_ij (p_i - p_j), the product with A without the blocks' term.
+// Returns p . out.
 template <class T>
 BILATERAL_INLINE double multiply_row_body(const T* __restrict p, const Rows<const T>& weight,
                                           const T* __restrict base, std::ptrdiff_t down,
                                           std::size_t n, T* __restrict out) {
   const T* __restrict e = weight[0];
   const T* __restrict s = weight[1];
-  const T* __restrict d = weight[2];
-  const T* __restrict u = weight[3];
+  const T* __restrict se = weight[2];
+  const T* __restrict sw = weight[3];
   return eight_sums(n, [=](std::size_t k) __attribute__((always_inline)) {
     const auto i = static_cast<std::ptrdiff_t>(k);
     const T v = p[i];
     T sum = base[i] * v;
     sum += e[i] * (v - p[i + 1]) + e[i - 1] * (v - p[i - 1]);
     sum += s[i] * (v - p[i + down]) + s[i - down] * (v - p[i - down]);
-    sum += d[i] * (v - p[i + down + 1]) + d[i - down - 1] * (v - p[i - down - 1]);
-    sum += u[i] * (v - p[i + down - 1]) + u[i - down + 1] * (v - p[i - down + 1]);
+    sum += se[i] * (v - p[i + down + 1]) + se[i - down - 1] * (v - p[i - down - 1]);
+    sum += sw[i] * (v - p[i + down - 1]) + sw[i - down + 1] * (v - p[i - down + 1]);
     out[i] = sum;
     return v * sum;
   });
 }
 
-// weight = colour / (1 + (difference / scale)^2) for one direction.
+// Writes Cauchy's weight edge / (1 + ((z_p - z_q) / scale)^2) for one direction. `unit` is
+// 1 / scale.
 template <class T>
-BILATERAL_INLINE void reweigh_row_body(const T* __restrict z, const T* __restrict other,
-                                       const T* __restrict colour, T unit, std::size_t n,
+BILATERAL_INLINE void reweigh_row_body(const T* __restrict z, const T* __restrict neighbours,
+                                       const T* __restrict edge, T unit, std::size_t n,
                                        T* __restrict weight) {
   for (std::size_t i = 0; i < n; ++i) {
-    const T e = (z[i] - other[i]) * unit;
-    weight[i] = colour[i] / (1 + e * e);
+    const T e = (z[i] - neighbours[i]) * unit;
+    weight[i] = edge[i] / (1 + e * e);
   }
 }
 
+// Writes base plus the weights of all edges of each pixel: the diagonal of A.
 template <class T>
 BILATERAL_INLINE void degree_row_body(const Rows<const T>& weight, const T* __restrict base,
                                       std::ptrdiff_t down, std::size_t n, T* __restrict out) {
   const T* __restrict e = weight[0];
   const T* __restrict s = weight[1];
-  const T* __restrict d = weight[2];
-  const T* __restrict u = weight[3];
+  const T* __restrict se = weight[2];
+  const T* __restrict sw = weight[3];
   for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(n); ++i)
-    out[i] = base[i] + e[i] + e[i - 1] + s[i] + s[i - down] + d[i] + d[i - down - 1] + u[i] +
-             u[i - down + 1];
+    out[i] = base[i] + e[i] + e[i - 1] + s[i] + s[i - down] + se[i] + se[i - down - 1] + sw[i] +
+             sw[i - down + 1];
 }
 
-#define BILATERAL_POLISH_LOOPS(T)                                                             \
-  BILATERAL_MULTIVERSION inline double multiply_row(const T* p, const Rows<const T>& weight,  \
-                                                    const T* base, std::ptrdiff_t down,       \
-                                                    std::size_t n, T* out) {                  \
-    return multiply_row_body(p, weight, base, down, n, out);                                  \
-  }                                                                                           \
-  BILATERAL_MULTIVERSION inline void reweigh_row(const T* z, const T* other, const T* colour, \
-                                                 T unit, std::size_t n, T* weight) {          \
-    reweigh_row_body(z, other, colour, unit, n, weight);                                      \
-  }                                                                                           \
-  BILATERAL_MULTIVERSION inline void degree_row(const Rows<const T>& weight, const T* base,   \
-                                                std::ptrdiff_t down, std::size_t n, T* out) { \
-    degree_row_body(weight, base, down, n, out);                                              \
+#define BILATERAL_POLISH_LOOPS(T)                                                                \
+  BILATERAL_MULTIVERSION inline double multiply_row(const T* p, const Rows<const T>& weight,     \
+                                                    const T* base, std::ptrdiff_t down,          \
+                                                    std::size_t n, T* out) {                     \
+    return multiply_row_body(p, weight, base, down, n, out);                                     \
+  }                                                                                              \
+  BILATERAL_MULTIVERSION inline void reweigh_row(const T* z, const T* neighbours, const T* edge, \
+                                                 T unit, std::size_t n, T* weight) {             \
+    reweigh_row_body(z, neighbours, edge, unit, n, weight);                                      \
+  }                                                                                              \
+  BILATERAL_MULTIVERSION inline void degree_row(const Rows<const T>& weight, const T* base,      \
+                                                std::ptrdiff_t down, std::size_t n, T* out) {    \
+    degree_row_body(weight, base, down, n, out);                                                 \
   }
 BILATERAL_POLISH_LOOPS(float)
 BILATERAL_POLISH_LOOPS(double)
@@ -127,53 +94,14 @@ BILATERAL_POLISH_LOOPS(double)
 
 }  // namespace detail
 
-// smoothness * nearness * exp(-sum_c |I_c(p) - I_c(q)| / sigma) between neighbours.
-template <class T>
-class PixelGraph {
- public:
-  template <class R>
-  PixelGraph(const R* pixels, std::size_t height, std::size_t width, std::size_t channels,
-             double smoothness, double sigma, int threads)
-      : height_(height), width_(width), colour_(detail::planes<T>(height, width)) {
-    const T unit = static_cast<T>(1 / sigma);
-    parallel_for(
-        team_size(threads, height * width, 16384), height, [&](std::size_t y, std::size_t) {
-          for (std::size_t k = 0; k < directions; ++k) {
-            if (k > 0 && y + 1 == height) break;
-            const std::size_t begin = k == 3, end = width - (k % 2 == 0);
-            const auto factor = static_cast<T>(smoothness * (k < 2 ? 1 : std::sqrt(0.5)));
-            const R* here = pixels + y * width * channels;
-            const std::ptrdiff_t across = k == 0 || k == 2 ? 1 : k == 3 ? -1 : 0;
-            const R* there = here + ((k > 0 ? static_cast<std::ptrdiff_t>(width) : 0) + across) *
-                                        static_cast<std::ptrdiff_t>(channels);
-            T* out = colour_[k].row(y);
-            for (std::size_t x = begin; x < end; ++x) {
-              T distance = 0;
-              for (std::size_t c = x * channels; c < (x + 1) * channels; ++c)
-                distance += std::abs(static_cast<T>(here[c]) - static_cast<T>(there[c]));
-              out[x] = factor * decay(distance * unit);
-            }
-          }
-        });
-  }
-
-  std::size_t height() const { return height_; }
-  std::size_t width() const { return width_; }
-  const detail::Planes<T>& colour() const { return colour_; }
-
- private:
-  std::size_t height_, width_;
-  detail::Planes<T> colour_;
-};
-
-// What is known of z. Null: nothing of that kind.
+// The data terms of the minimization. A null pointer leaves its term out.
 template <class T>
 struct PolishData {
-  const T* target = nullptr;  // by pixel; read where weight > 0
+  const T* target = nullptr;  // of each pixel; read where weight > 0
   const T* weight = nullptr;
-  double anchor = 0;  // the start counts as a target with this weight
+  double anchor = 0;  // weight of the start as a target
   const Blocks<T>* blocks = nullptr;
-  const T* low = nullptr;  // by block; read where low_weight > 0
+  const T* low = nullptr;  // low-resolution value of each block; read where low_weight > 0
   const T* low_weight = nullptr;
 };
 
@@ -196,31 +124,33 @@ class Polish {
         weight_(detail::planes<T>(height_, width_)),
         low_(data.blocks ? data.blocks->rows() * data.blocks->columns() : 0) {}
 
-  // Improves z in place.
+  // Improves z in place: `rounds` of reweighting, each with `steps` of conjugate gradients. `scale`
+  // is that of Cauchy's loss.
   void run(T* z, double scale, int rounds, int steps) {
     run_team(team_, [&](const Worker& worker) {
       const Lines lines(worker, *this);
       Scratch scratch{{}, std::vector<T>(width_)};
-      lines.each([&](std::size_t y) { begin(y, z); });
+      lines.each([&](std::size_t y) { load_row(y, z); });
       worker.barrier.wait();
-      for (int round = 0; round < rounds; ++round) reweigh(worker, lines, z, scale, steps, scratch);
+      for (int round = 0; round < rounds; ++round)
+        run_round(worker, lines, z, scale, steps, scratch);
       lines.each([&](std::size_t y) { std::copy_n(z_.row(y), width_, z + y * width_); });
     });
   }
 
  private:
-  // One row of blocks and one of pixels, of each thread.
+  // Memory of one thread: one row of blocks or pixels, and one row of pixels.
   struct Scratch {
     std::vector<T> line, spread;
   };
 
-  // The rows of one thread.
+  // The rows that one thread processes.
   class Lines {
    public:
-    Lines(const Worker& worker, const Polish& of)
-        : begin_(of.height_ * static_cast<std::size_t>(worker.rank) /
+    Lines(const Worker& worker, const Polish& polish)
+        : begin_(polish.height_ * static_cast<std::size_t>(worker.rank) /
                  static_cast<std::size_t>(worker.size)),
-          end_(of.height_ * static_cast<std::size_t>(worker.rank + 1) /
+          end_(polish.height_ * static_cast<std::size_t>(worker.rank + 1) /
                static_cast<std::size_t>(worker.size)) {}
 
     template <class F>
@@ -232,8 +162,9 @@ class Polish {
     std::size_t begin_, end_;
   };
 
-  // base = what the data terms add to the diagonal of A.
-  void begin(std::size_t y, const T* z) {
+  // Loads a row of z, and writes base_: the part of A's diagonal that comes from the data of
+  // pixels.
+  void load_row(std::size_t y, const T* z) {
     std::copy_n(z + y * width_, width_, z_.row(y));
     T* base = base_.row(y);
     const auto anchor = static_cast<T>(data_.anchor);
@@ -241,14 +172,14 @@ class Polish {
       base[x] = anchor + (data_.weight ? data_.weight[y * width_ + x] : T{0});
   }
 
-  // One round: the weights of z as it is, then conjugate gradients.
-  void reweigh(const Worker& worker, const Lines& lines, const T* start, double scale, int steps,
-               Scratch& scratch) {
+  // Does one round: computes Cauchy's weights from the current z, then runs conjugate gradients.
+  void run_round(const Worker& worker, const Lines& lines, const T* start, double scale, int steps,
+                 Scratch& scratch) {
     const auto down = static_cast<std::ptrdiff_t>(z_.stride());
-    const auto to = detail::offsets(z_.stride());
+    const auto offset = detail::offsets(z_.stride());
     lines.each([&](std::size_t y) {
       for (std::size_t k = 0; k < directions; ++k)
-        detail::reweigh_row(z_.row(y), z_.row(y) + to[k], graph_.colour()[k].row(y),
+        detail::reweigh_row(z_.row(y), z_.row(y) + offset[k], graph_.weight()[k].row(y),
                             static_cast<T>(1 / scale), width_, weight_[k].row(y));
     });
     mean_blocks(worker, z_, scratch, true);
@@ -269,9 +200,9 @@ class Polish {
         sums_[y] = detail::descend(alpha, p_.row(y), q_.row(y), inverse_.row(y), z_.row(y),
                                    r_.row(y), width_);
       });
-      const double left = total(worker);
-      const T beta = static_cast<T>(left / energy);
-      energy = left;
+      const double new_energy = total(worker);
+      const T beta = static_cast<T>(new_energy / energy);
+      energy = new_energy;
       lines.each([&](std::size_t y) {
         detail::turn(beta, inverse_.row(y), r_.row(y), static_cast<const T*>(nullptr), nullptr,
                      p_.row(y), width_);
@@ -284,9 +215,10 @@ class Polish {
     return {weight_[0].row(y), weight_[1].row(y), weight_[2].row(y), weight_[3].row(y)};
   }
 
-  // low_ = weight * (mean of v, less the low-resolution value if `against`). Ends with a barrier.
+  // Writes low_ = low_weight * (block means of v), or low_weight * (block means of v - low) if
+  // `subtract_low`. Ends with a barrier.
   void mean_blocks(const Worker& worker, const detail::Plane<T>& v, Scratch& scratch,
-                   bool against) {
+                   bool subtract_low) {
     if (!data_.blocks) return;
     worker.barrier.wait();
     const std::size_t rows = data_.blocks->rows(), columns = data_.blocks->columns();
@@ -298,13 +230,13 @@ class Polish {
       for (std::size_t i = 0; i < columns; ++i) {
         const std::size_t b = row * columns + i;
         const T w = data_.low_weight[b];
-        out[i] = w > 0 ? w * (out[i] - (against ? data_.low[b] : T{0})) : T{0};
+        out[i] = w > 0 ? w * (out[i] - (subtract_low ? data_.low[b] : T{0})) : T{0};
       }
     }
     worker.barrier.wait();
   }
 
-  // q = A v for one row; returns v . q.
+  // Writes a row of q = A v, with the blocks' term from low_. Returns v . q.
   double multiply(std::size_t y, const detail::Plane<T>& v, Scratch& scratch) {
     double sum = detail::multiply_row(v.row(y), weights(y), base_.row(y),
                                       static_cast<std::ptrdiff_t>(v.stride()), width_, q_.row(y));
@@ -320,7 +252,9 @@ class Polish {
     return sum;
   }
 
-  // From q = A z without the targets: r, 1 / diagonal and the first direction; returns r . p.
+  // Writes a row of r = b - A z, 1 / diag(A) and the first direction p = r / diag(A). Expects A z,
+  // with the low-resolution values already subtracted, in q, and the diagonal without the blocks'
+  // term in inverse_. Returns r . p.
   double residual(std::size_t y, const T* start, Scratch& scratch) {
     T* inverse = inverse_.row(y);
     if (data_.blocks) {
@@ -344,7 +278,7 @@ class Polish {
     return sum;
   }
 
-  // The sum of sums_, the same for all threads.
+  // Returns the sum of sums_, the same for all threads. Has a barrier before and after.
   double total(const Worker& worker) {
     worker.barrier.wait();
     double sum = 0;
@@ -357,10 +291,10 @@ class Polish {
   PolishData<T> data_;
   std::size_t height_, width_;
   int team_;
-  std::vector<double> sums_;  // by row
+  std::vector<double> sums_;  // one per row of pixels
   detail::Plane<T> z_, p_, q_, r_, base_, inverse_;
-  detail::Planes<T> weight_;
-  std::vector<T> low_;
+  detail::Planes<T> weight_;  // of the edges in this round
+  std::vector<T> low_;        // one per block
 };
 
 }  // namespace bilateral

@@ -1,5 +1,5 @@
-// Sorting networks over lanes, by Batcher's odd-even merge. Of a result that is used in part, the
-// compiler leaves out the rest, with the comparisons that only the rest needs.
+// Sorting networks over lanes, by Batcher's odd-even merge. If only a part of a result is used, the
+// compiler removes the comparisons that only the other parts need.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace bilateral {
 
-// f(0), f(1), ..., f(N - 1), with the argument a compile-time constant.
+// Calls f(0), f(1), ..., f(N - 1) with compile-time constants.
 template <std::size_t N, class F>
 BILATERAL_INLINE void unroll(F f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
@@ -19,8 +19,8 @@ BILATERAL_INLINE void unroll(F f) {
   }(std::make_index_sequence<N>{});
 }
 
-// Written so that each is one instruction. Of 0 and -0, either may stand for both; NaN is not for
-// these.
+// Minimum and maximum, each written so that it compiles to one instruction. The result for 0 and -0
+// is either of them; NaN is not allowed.
 template <class V>
 BILATERAL_INLINE V lower(V a, V b) {
   return a < b ? a : b;
@@ -30,16 +30,16 @@ BILATERAL_INLINE V upper(V a, V b) {
   return b < a ? a : b;
 }
 
-// `count` items from `first` on, `stride` apart.
+// Returns `count` values from `first` on, `stride` apart.
 template <std::size_t first, std::size_t count, std::size_t stride = 1, class V, std::size_t N>
 BILATERAL_INLINE std::array<V, count> part(const std::array<V, N>& values) {
-  std::array<V, count> some;
+  std::array<V, count> chosen;
   unroll<count>([&](auto i)
-                    __attribute__((always_inline)) { some[i] = values[first + stride * i]; });
-  return some;
+                    __attribute__((always_inline)) { chosen[i] = values[first + stride * i]; });
+  return chosen;
 }
 
-// One ascending sequence from two.
+// Merges two ascending sequences.
 template <class V, std::size_t M, std::size_t N>
 BILATERAL_INLINE std::array<V, M + N> merge(const std::array<V, M>& a, const std::array<V, N>& b) {
   if constexpr (M == 0) {
@@ -50,17 +50,17 @@ BILATERAL_INLINE std::array<V, M + N> merge(const std::array<V, M>& a, const std
     return {lower(a[0], b[0]), upper(a[0], b[0])};
   } else {
     constexpr std::size_t odd = M / 2 + N / 2, even = M + N - odd;
-    const auto d = merge(part<0, M - M / 2, 2>(a), part<0, N - N / 2, 2>(b));
-    const auto e = merge(part<1, M / 2, 2>(a), part<1, N / 2, 2>(b));
-    std::array<V, M + N> all;
-    all[0] = d[0];
+    const auto evens = merge(part<0, M - M / 2, 2>(a), part<0, N - N / 2, 2>(b));
+    const auto odds = merge(part<1, M / 2, 2>(a), part<1, N / 2, 2>(b));
+    std::array<V, M + N> merged;
+    merged[0] = evens[0];
     unroll<(odd < even ? odd : even - 1)>([&](auto i) __attribute__((always_inline)) {
-      all[2 * i + 1] = lower(e[i], d[i + 1]);
-      all[2 * i + 2] = upper(e[i], d[i + 1]);
+      merged[2 * i + 1] = lower(odds[i], evens[i + 1]);
+      merged[2 * i + 2] = upper(odds[i], evens[i + 1]);
     });
-    if constexpr (odd == even) all[M + N - 1] = e[odd - 1];
-    if constexpr (odd + 2 == even) all[M + N - 1] = d[even - 1];
-    return all;
+    if constexpr (odd == even) merged[M + N - 1] = odds[odd - 1];
+    if constexpr (odd + 2 == even) merged[M + N - 1] = evens[even - 1];
+    return merged;
   }
 }
 

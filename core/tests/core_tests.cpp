@@ -425,7 +425,7 @@ void test_domain_transform(Random& random) {
   for (const auto& [height, width] : shapes)
     for (const std::size_t channels : {1, 2, 3, 5}) {
       const Image photo(random, height, width, 3, 20);
-      const Guide<std::uint8_t> guide{photo.pixels.data(), height, width, 3};
+      const ReferenceImage<std::uint8_t> guide{photo.pixels.data(), height, width, 3};
       const auto weights = domain_weights<T>(guide, {0.1, 0.01}, 2);
       std::vector<T> image(height * width * channels), mass(height * width), out(image.size());
       for (T& v : image) v = uniform(random);
@@ -449,7 +449,7 @@ void test_domain_transform(Random& random) {
 void test_domain_transform_without_data() {
   const std::vector<std::uint8_t> photo(12, 7);
   const auto weights =
-      domain_weights<float>(Guide<std::uint8_t>{photo.data(), 3, 4, 1}, {0.1, 0.1}, 1);
+      domain_weights<float>(ReferenceImage<std::uint8_t>{photo.data(), 3, 4, 1}, {0.1, 0.1}, 1);
   std::vector<float> image(12, std::numeric_limits<float>::quiet_NaN()), out(12);
   CHECK(!domain_transform<float>(weights, 3, image.data(), nullptr, 1, out.data(), 1).known);
   image[5] = 2;
