@@ -248,8 +248,8 @@ void py_match_blocks(const Input<float>& left, const Input<float>& right, std::s
               right.shape(0) == left.shape(0) && right.shape(1) == left.shape(1),
           "views must be H x W, both of one size");
   for (const auto& map : out) require(map.size() == left.size(), "outputs do not match the views");
-  require(disparities > 0 && disparities <= left.shape(1) &&
-              disparities <= most_match_disparities && radius <= most_match_radius && margin >= 0,
+  require(disparities > 0 && disparities <= left.shape(1) && disparities <= max_match_disparities &&
+              radius <= max_match_radius && margin >= 0,
           "disparities, radius or margin out of range");
   const StereoPair pair{left.data(), right.data(), left.shape(0), left.shape(1),
                         disparities, radius,       margin};
@@ -731,7 +731,7 @@ void py_relative_depth(const Input<std::int32_t>& labels, std::size_t radius,
   require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
           "shapes do not match");
   nb::gil_scoped_release release;
-  relative_depth(labels.data(), labels.shape(0), labels.shape(1), radius, out.data(), threads);
+  label_depth(labels.data(), labels.shape(0), labels.shape(1), radius, out.data(), threads);
 }
 
 void py_majority(const Input<std::int32_t>& labels, std::size_t classes, std::size_t radius,

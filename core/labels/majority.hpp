@@ -1,5 +1,5 @@
-// The majority filter of a label map: a label that fills more than half of the window around a
-// pixel takes its place; without one, a pixel keeps its own.
+// Majority filter: replaces each pixel's label by the label of more than half of the window around
+// it. If the window has no majority, the pixel keeps its label.
 #pragma once
 
 #include <algorithm>
@@ -11,42 +11,43 @@
 
 namespace bilateral {
 
-// Labels are from 0 to `classes` - 1; the window has 2 radius + 1 pixels along each axis, and its
-// part beyond the border repeats the outermost pixels.
+// Labels are from 0 to `classes` - 1. The window has 2 radius + 1 pixels along each axis; beyond
+// the border, the outermost pixels are repeated.
 inline void majority(const std::int32_t* labels, std::size_t height, std::size_t width,
                      std::size_t classes, std::size_t radius, std::int32_t* out, int threads) {
   const std::size_t side = 2 * radius + 1, window = side * side;
-  const auto inside = [radius](std::size_t i, std::size_t n) {  // i counts from the border
+  // Returns the pixel at position i of the repeated border and the n pixels after it.
+  const auto clamped = [radius](std::size_t i, std::size_t n) {
     return std::min(i < radius ? 0 : i - radius, n - 1);
   };
   const int team = team_size(threads, height * width, 65536);
   struct Scratch {
-    std::vector<std::size_t> count;
-    std::vector<const std::int32_t*> rows;
-    std::vector<std::int32_t> plain;
+    std::vector<std::size_t> count;         // pixels of the window with each label
+    std::vector<const std::int32_t*> rows;  // of the window
+    std::vector<std::int32_t> uniform;      // the only label in a column of the window, or -1
   };
   std::vector<Scratch> scratch(static_cast<std::size_t>(team));
   parallel_for(team, height, [&](std::size_t y, std::size_t rank) {
-    auto& [count, rows, plain] = scratch[rank];
+    auto& [count, rows, uniform] = scratch[rank];
     count.assign(classes, 0);
     rows.resize(side);
-    for (std::size_t i = 0; i < side; ++i) rows[i] = labels + inside(y + i, height) * width;
-    plain.assign(rows[0], rows[0] + width);  // the label that fills a column of windows, or -1
+    for (std::size_t i = 0; i < side; ++i) rows[i] = labels + clamped(y + i, height) * width;
+    uniform.assign(rows[0], rows[0] + width);
     for (const std::int32_t* row : rows)
-      for (std::size_t x = 0; x < width; ++x) plain[x] = row[x] == plain[x] ? plain[x] : -1;
-    std::int32_t leader = -1;  // the label in the majority
-    const auto enter = [&](std::size_t column) {
+      for (std::size_t x = 0; x < width; ++x) uniform[x] = row[x] == uniform[x] ? uniform[x] : -1;
+    std::int32_t leader = -1;  // the label in the majority, or -1
+    const auto add_column = [&](std::size_t column) {
       for (const std::int32_t* row : rows)
         if (2 * ++count[static_cast<std::size_t>(row[column])] > window) leader = row[column];
     };
-    for (std::size_t i = 0; i < side; ++i) enter(inside(i, width));
+    for (std::size_t i = 0; i < side; ++i) add_column(clamped(i, width));
     for (std::size_t x = 0; x < width; ++x) {
       out[y * width + x] = leader >= 0 ? leader : labels[y * width + x];
-      const std::size_t gone = inside(x, width), next = inside(x + side, width);
-      if (plain[gone] >= 0 && plain[gone] == plain[next]) continue;
-      for (const std::int32_t* row : rows) --count[static_cast<std::size_t>(row[gone])];
+      const std::size_t leaving = clamped(x, width), entering = clamped(x + side, width);
+      if (uniform[leaving] >= 0 && uniform[leaving] == uniform[entering]) continue;
+      for (const std::int32_t* row : rows) --count[static_cast<std::size_t>(row[leaving])];
       if (leader >= 0 && 2 * count[static_cast<std::size_t>(leader)] <= window) leader = -1;
-      enter(next);
+      add_column(entering);
     }
   });
 }

@@ -1,5 +1,5 @@
-// The regions of a map: pixels of a mask joined to those beside, above and below that have about
-// the same value.
+// Regions: the connected components of a map. Two of the mask's pixels are connected if they share
+// a side and have similar values.
 #pragma once
 
 #include <cmath>
@@ -11,10 +11,10 @@ namespace bilateral {
 
 namespace detail {
 
-// Sets of pixels, each named by its first.
-class Forest {
+// Disjoint sets of pixels, also called union-find. The root of a set is its first pixel.
+class DisjointSets {
  public:
-  explicit Forest(std::size_t size) : parent_(size) {
+  explicit DisjointSets(std::size_t size) : parent_(size) {
     for (std::size_t i = 0; i < size; ++i) parent_[i] = static_cast<std::int32_t>(i);
   }
 
@@ -40,22 +40,23 @@ class Forest {
 
 }  // namespace detail
 
-// Labels from 1 in the order of the regions' first pixels, 0 outside the mask. Neighbours belong
-// together if their values differ by at most `tolerance`. Returns the number of regions.
+// Writes the region of each pixel: 0 outside the mask, else numbers from 1, in the order of the
+// regions' first pixels. Neighbours are connected if their values differ by at most `tolerance`.
+// Returns the number of regions.
 inline std::int32_t find_regions(const float* values, const bool* mask, std::size_t height,
                                  std::size_t width, float tolerance, std::int32_t* labels) {
   const std::size_t size = height * width;
-  detail::Forest forest(size);
+  detail::DisjointSets sets(size);
   for (std::size_t y = 0; y < height; ++y)
     for (std::size_t x = 0; x < width; ++x) {
       const std::size_t p = y * width + x;
       if (!mask[p]) continue;
-      const auto try_to_join = [&](std::size_t q) {
+      const auto join_if_similar = [&](std::size_t q) {
         if (mask[q] && std::abs(values[p] - values[q]) <= tolerance)
-          forest.join(static_cast<std::int32_t>(p), static_cast<std::int32_t>(q));
+          sets.join(static_cast<std::int32_t>(p), static_cast<std::int32_t>(q));
       };
-      if (x > 0) try_to_join(p - 1);
-      if (y > 0) try_to_join(p - width);
+      if (x > 0) join_if_similar(p - 1);
+      if (y > 0) join_if_similar(p - width);
     }
   std::int32_t count = 0;
   for (std::size_t p = 0; p < size; ++p) {
@@ -63,7 +64,7 @@ inline std::int32_t find_regions(const float* values, const bool* mask, std::siz
       labels[p] = 0;
       continue;
     }
-    const std::int32_t root = forest.root(static_cast<std::int32_t>(p));
+    const std::int32_t root = sets.root(static_cast<std::int32_t>(p));
     labels[p] =
         root == static_cast<std::int32_t>(p) ? ++count : labels[static_cast<std::size_t>(root)];
   }

@@ -1,10 +1,10 @@
-// Block matching of a rectified pair: for each pixel of the left view, the interval of disparities
-// whose cost is near the best one.
+// Block matching of a rectified stereo pair: finds, for each pixel of the left view, the interval
+// of disparities whose cost is close to the least cost.
 //
-// The cost of a pair of pixels is the number of differing bits of their census transforms (which
-// neighbours are darker than the pixel), summed over a window around them. Bands of rows are
-// independent: each keeps the sums of its columns and moves them down by adding a row and taking
-// one away. All costs are small integers in planes [disparity][column], so that every loop runs
+// The cost of a pair of pixels is the Hamming distance of their census transforms (bits that tell
+// which neighbours are darker than the pixel), summed over a window. Bands of rows are independent.
+// Each band keeps the window's sums along columns; from row to row it adds one row and subtracts
+// another. All costs are small integers in planes [disparity][column], so that every loop runs
 // along columns and the result is exact.
 #pragma once
 
@@ -21,28 +21,29 @@
 
 namespace bilateral {
 
-// Two gray views of one size, and how to compare them.
+// Two gray views of the same size, and the options of the matching.
 struct StereoPair {
   const float* left;
   const float* right;
   std::size_t height, width;
-  std::size_t disparities;  // 0, 1, ..., at most the width
-  std::size_t radius;       // of the window, at most most_match_radius
-  float margin;             // costs up to (1 + margin) times the best one are near it
+  std::size_t disparities;  // number of disparities 0, 1, ..., at most the width
+  std::size_t radius;       // of the window, at most max_match_radius
+  float margin;             // costs up to (1 + margin) times the least are in the interval
 };
 
-// 62 bits * 21 * 21 fit 16 bits with a sign, and so do disparities.
-inline constexpr std::size_t most_match_radius = 10, most_match_disparities = 32767;
+// Costs of at most 62 bits * 21 * 21 fit into signed 16 bits, and so do disparities.
+inline constexpr std::size_t max_match_radius = 10, max_match_disparities = 32767;
 
 namespace detail {
 
 inline constexpr std::size_t census_x = 4, census_y = 3, census_bits = 62, match_rows = 48;
 static_assert(census_bits == (2 * census_x + 1) * (2 * census_y + 1) - 1);
-static_assert(census_bits * (2 * most_match_radius + 1) * (2 * most_match_radius + 1) <
+static_assert(census_bits * (2 * max_match_radius + 1) * (2 * max_match_radius + 1) <
               std::numeric_limits<std::int16_t>::max());
 
-// Which of the neighbours of each pixel in row y are darker than it; the border is repeated.
-// `rows` is scratch for 2 census_y + 1 rows with a border of census_x on each side.
+// Writes the census transform of row y: one bit per neighbour, set if the neighbour is darker than
+// the pixel. The image's border is repeated. `rows` is scratch for 2 census_y + 1 rows with a
+// border of census_x pixels on each side, `words` for two numbers per pixel.
 BILATERAL_MULTIVERSION inline void census_row(const float* image, std::size_t height,
                                               std::size_t width, std::size_t y, float* rows,
                                               std::uint32_t* words, std::uint64_t* out) {
@@ -61,24 +62,25 @@ BILATERAL_MULTIVERSION inline void census_row(const float* image, std::size_t he
   for (std::size_t r = 0; r < 2 * census_y + 1; ++r)
     for (std::size_t c = 0; c < 2 * census_x + 1; ++c) {
       if (r == census_y && c == census_x) continue;
-      const float* beside = rows + r * pitch + c;
+      const float* neighbour = rows + r * pitch + c;
       std::uint32_t* word = words + bit / 32 * width;
       const std::uint32_t value = 1u << bit % 32;
-      for (std::size_t x = 0; x < width; ++x) word[x] |= beside[x] < centre[x] ? value : 0u;
+      for (std::size_t x = 0; x < width; ++x) word[x] |= neighbour[x] < centre[x] ? value : 0u;
       ++bit;
     }
   for (std::size_t x = 0; x < width; ++x)
     out[x] = static_cast<std::uint64_t>(words[width + x]) << 32 | words[x];
 }
 
-// What one thread needs for a band: planes of `disparities` rows.
+// Memory of one thread. A plane has `disparities` rows.
 struct MatchScratch {
   std::vector<float> rows;
   std::vector<std::uint32_t> words;
-  std::vector<std::uint64_t> left, right;   // census of one row
-  std::vector<std::uint8_t> ring;           // costs of the window's rows
-  std::vector<std::int16_t> columns, sums;  // costs summed along columns, then over windows
-  std::vector<std::int16_t> best, arg, other_best, other_arg;
+  std::vector<std::uint64_t> left, right;   // census transforms of one row
+  std::vector<std::uint8_t> ring;           // one plane of costs for each row of the window
+  std::vector<std::int16_t> columns, sums;  // planes of costs, summed along columns; over windows
+  std::vector<std::int16_t> left_least, left_best;    // least cost of each pixel; its disparity
+  std::vector<std::int16_t> right_least, right_best;  // the same for the right view
 
   explicit MatchScratch(const StereoPair& pair)
       : rows((2 * census_y + 1) * (pair.width + 2 * census_x)),
@@ -88,14 +90,14 @@ struct MatchScratch {
         ring((2 * pair.radius + 1) * pair.disparities * pair.width),
         columns(pair.disparities * (pair.width + 2 * pair.radius)),
         sums(pair.disparities * pair.width),
-        best(pair.width),
-        arg(pair.width),
-        other_best(pair.width),
-        other_arg(pair.width) {}
+        left_least(pair.width),
+        left_best(pair.width),
+        right_least(pair.width),
+        right_best(pair.width) {}
 };
 
-// Costs of one row at every disparity, added to the sums along columns. A pixel whose partner lies
-// outside the right view differs from it in every bit.
+// Computes the costs of one row at every disparity, and adds them to the sums along columns. A
+// pixel whose partner is outside the right view has the largest cost.
 BILATERAL_MULTIVERSION inline void add_match_row(const StereoPair& pair, MatchScratch& scratch,
                                                  std::uint8_t* costs) {
   const std::size_t width = pair.width, pitch = width + 2 * pair.radius;
@@ -111,8 +113,9 @@ BILATERAL_MULTIVERSION inline void add_match_row(const StereoPair& pair, MatchSc
   }
 }
 
-BILATERAL_MULTIVERSION inline void take_match_row(const StereoPair& pair, MatchScratch& scratch,
-                                                  const std::uint8_t* costs) {
+// Subtracts the costs of one row from the sums along columns.
+BILATERAL_MULTIVERSION inline void subtract_match_row(const StereoPair& pair, MatchScratch& scratch,
+                                                      const std::uint8_t* costs) {
   const std::size_t width = pair.width, pitch = width + 2 * pair.radius;
   for (std::size_t d = 0; d < pair.disparities; ++d) {
     const std::uint8_t* cost = costs + d * width;
@@ -122,21 +125,23 @@ BILATERAL_MULTIVERSION inline void take_match_row(const StereoPair& pair, MatchS
   }
 }
 
+// Updates the least cost of n pixels, and its disparity, with the costs of the disparity d.
 BILATERAL_INLINE void keep_least(const std::int16_t* cost, std::int16_t d, std::size_t n,
-                                 std::int16_t* best, std::int16_t* arg) {
+                                 std::int16_t* least, std::int16_t* best) {
   for (std::size_t x = 0; x < n; ++x) {
-    arg[x] = cost[x] < best[x] ? d : arg[x];
-    best[x] = std::min(cost[x], best[x]);
+    best[x] = cost[x] < least[x] ? d : best[x];
+    least[x] = std::min(cost[x], least[x]);
   }
 }
 
-// Sums over windows, and the best disparity in both views; of equal ones the least. The border's
-// costs are repeated beyond it, since the right view compares windows of different places.
+// Sums the costs over windows, and finds the best disparity in both views. The smallest disparity
+// breaks ties. Costs are repeated beyond the border: the right view compares windows of different
+// places, so all windows must have the same size.
 BILATERAL_MULTIVERSION inline void match_windows(const StereoPair& pair, MatchScratch& scratch) {
   const std::size_t width = pair.width, pitch = width + 2 * pair.radius;
-  constexpr std::int16_t most = std::numeric_limits<std::int16_t>::max();
-  for (auto* best : {&scratch.best, &scratch.other_best})
-    std::fill(best->begin(), best->end(), most);
+  constexpr std::int16_t max = std::numeric_limits<std::int16_t>::max();
+  for (auto* least : {&scratch.left_least, &scratch.right_least})
+    std::fill(least->begin(), least->end(), max);
   for (std::size_t d = 0; d < pair.disparities; ++d) {
     std::int16_t* column = scratch.columns.data() + d * pitch;
     std::fill_n(column, pair.radius, column[pair.radius]);
@@ -147,47 +152,50 @@ BILATERAL_MULTIVERSION inline void match_windows(const StereoPair& pair, MatchSc
       for (std::size_t x = 0; x < width; ++x)
         sum[x] = static_cast<std::int16_t>(sum[x] + column[x + k]);
     const auto disparity = static_cast<std::int16_t>(d);
-    keep_least(sum + d, disparity, width - d, scratch.best.data() + d, scratch.arg.data() + d);
-    keep_least(sum + d, disparity, width - d, scratch.other_best.data(), scratch.other_arg.data());
+    keep_least(sum + d, disparity, width - d, scratch.left_least.data() + d,
+               scratch.left_best.data() + d);
+    keep_least(sum + d, disparity, width - d, scratch.right_least.data(),
+               scratch.right_best.data());
   }
 }
 
-// Around the best disparity of column x, as far as costs stay within the margin. The ends lie
-// between two disparities, where the cost reaches it along a straight line: the one through both
-// or, beside the best disparity, the steeper of its two sides. At a margin of 0, their middle is
-// then where the two sides of a symmetric valley meet.
+// Returns the interval around the best disparity of column x in which costs stay within the margin.
+// Between two disparities, the cost is taken as linear: an end of the interval is the place where
+// it reaches the margin. Next to the best disparity, the slope is the steeper one of the two sides:
+// at a margin of 0, the middle of the interval is then where the sides of a symmetric valley meet.
 inline std::array<float, 2> match_interval(const StereoPair& pair, const MatchScratch& scratch,
                                            std::size_t x) {
   const auto cost = [&](std::size_t d) {
     return static_cast<float>(scratch.sums[d * pair.width + x]);
   };
-  const auto best = static_cast<std::size_t>(scratch.arg[x]);
+  const auto best = static_cast<std::size_t>(scratch.left_best[x]);
   const std::size_t last = std::min(pair.disparities - 1, x);
-  const float least = cost(best), level = least * (1 + pair.margin);
+  const float least = cost(best), limit = least * (1 + pair.margin);
   float steepest = 0;
   if (best > 0 && best < last) steepest = std::max(cost(best - 1) - least, cost(best + 1) - least);
-  const auto beyond = [&](std::size_t inside, std::size_t outside) {
+  // Returns how far the interval extends from the disparity `inside` towards `outside`.
+  const auto extension = [&](std::size_t inside, std::size_t outside) {
     const float slope = cost(outside) - cost(inside);
-    return 1 - (cost(outside) - level) / (inside == best ? std::max(slope, steepest) : slope);
+    return 1 - (cost(outside) - limit) / (inside == best ? std::max(slope, steepest) : slope);
   };
   std::size_t low = best, high = best;
-  while (low > 0 && cost(low - 1) <= level) --low;
-  while (high < last && cost(high + 1) <= level) ++high;
+  while (low > 0 && cost(low - 1) <= limit) --low;
+  while (high < last && cost(high + 1) <= limit) ++high;
   auto lower = static_cast<float>(low), upper = static_cast<float>(high);
-  if (low > 0) lower -= beyond(low, low - 1);
-  if (high < last) upper += beyond(high, high + 1);
+  if (low > 0) lower -= extension(low, low - 1);
+  if (high < last) upper += extension(high, high + 1);
   return {lower, upper};
 }
 
 }  // namespace detail
 
-// What is found for each pixel: in the left view the interval and the best disparity, which lies in
-// it, and in the right view the best disparity.
+// The result, one number per pixel: the interval of disparities in the left view, and the best
+// disparity in both views. In the left view, the interval contains the best disparity.
 struct Matches {
   float *lower, *upper, *left, *right;
 };
 
-inline void match_blocks(const StereoPair& pair, const Matches& found, int threads) {
+inline void match_blocks(const StereoPair& pair, const Matches& matches, int threads) {
   using namespace detail;
   const std::size_t height = pair.height, width = pair.width, radius = pair.radius;
   const std::size_t window = 2 * radius + 1, plane = pair.disparities * width;
@@ -200,24 +208,24 @@ inline void match_blocks(const StereoPair& pair, const Matches& found, int threa
     std::fill(scratch.columns.begin(), scratch.columns.end(), std::int16_t{0});
     const std::size_t top = band * match_rows, bottom = std::min(top + match_rows, height);
     const std::size_t first = std::max(top, radius) - radius;
-    std::size_t next = first, gone = first;  // rows within the window: [gone, next)
+    std::size_t window_begin = first, window_end = first;  // rows in the sums along columns
     for (std::size_t y = top; y < bottom; ++y) {
-      for (; gone + radius < y; ++gone)
-        take_match_row(pair, scratch, scratch.ring.data() + gone % window * plane);
-      for (; next < std::min(y + radius + 1, height); ++next) {
-        census_row(pair.left, height, width, next, scratch.rows.data(), scratch.words.data(),
+      for (; window_begin + radius < y; ++window_begin)
+        subtract_match_row(pair, scratch, scratch.ring.data() + window_begin % window * plane);
+      for (; window_end < std::min(y + radius + 1, height); ++window_end) {
+        census_row(pair.left, height, width, window_end, scratch.rows.data(), scratch.words.data(),
                    scratch.left.data());
-        census_row(pair.right, height, width, next, scratch.rows.data(), scratch.words.data(),
+        census_row(pair.right, height, width, window_end, scratch.rows.data(), scratch.words.data(),
                    scratch.right.data());
-        add_match_row(pair, scratch, scratch.ring.data() + next % window * plane);
+        add_match_row(pair, scratch, scratch.ring.data() + window_end % window * plane);
       }
       match_windows(pair, scratch);
       for (std::size_t x = 0; x < width; ++x) {
         const auto [low, high] = match_interval(pair, scratch, x);
-        found.lower[y * width + x] = low;
-        found.upper[y * width + x] = high;
-        found.left[y * width + x] = static_cast<float>(scratch.arg[x]);
-        found.right[y * width + x] = static_cast<float>(scratch.other_arg[x]);
+        matches.lower[y * width + x] = low;
+        matches.upper[y * width + x] = high;
+        matches.left[y * width + x] = static_cast<float>(scratch.left_best[x]);
+        matches.right[y * width + x] = static_cast<float>(scratch.right_best[x]);
       }
     }
   });

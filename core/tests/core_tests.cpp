@@ -545,7 +545,7 @@ void test_median(Random& random) {
 void test_block_matching(Random& random) {
   const std::size_t shapes[][2] = {{1, 1}, {1, 60}, {3, 2}, {60, 60}, {110, 45}};
   for (const auto& [height, width] : shapes)
-    for (const std::size_t radius : {std::size_t{0}, std::size_t{3}, most_match_radius}) {
+    for (const std::size_t radius : {std::size_t{0}, std::size_t{3}, max_match_radius}) {
       const std::size_t shift = std::min<std::size_t>(7, width - 1);
       std::vector<float> left(height * width), right(left.size());
       for (std::size_t i = 0; i < left.size(); ++i)
@@ -673,8 +673,8 @@ void test_relative_depth(Random& random) {
       };
       thick = along(along(distance, 1, width), width, height);
       std::vector<float> first(height * width), out(height * width);
-      relative_depth(labels.data(), height, width, radius, first.data(), 1);
-      relative_depth(labels.data(), height, width, radius, out.data(), 3);
+      label_depth(labels.data(), height, width, radius, first.data(), 1);
+      label_depth(labels.data(), height, width, radius, out.data(), 3);
       CHECK(first == out);
       bool right = true;
       for (std::size_t i = 0; every && i < out.size(); ++i) {
