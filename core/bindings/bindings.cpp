@@ -265,8 +265,8 @@ void py_defocus(const Input<float>& image, const Input<float>& layers,
   const Scene scene{image.data(), layers.data(), image.shape(0), image.shape(1), image.shape(2)};
   const std::size_t pixels = scene.height * scene.width;
   require(layers.size() == pixels && out.size() == image.size(), "sizes do not match");
-  require(!radii.empty() && radii.size() <= most_blur_levels && radii.front() == 0 &&
-              std::is_sorted(radii.begin(), radii.end()) && radii.back() <= most_blur_radius,
+  require(!radii.empty() && radii.size() <= max_blur_levels && radii.front() == 0 &&
+              std::is_sorted(radii.begin(), radii.end()) && radii.back() <= max_blur_radius,
           "radii must rise from 0, and neither be too many nor too large");
   require(blades == 0 || blades >= 3, "blades must be 0 or at least 3");
   const auto highest = static_cast<float>(radii.size() - 1);
