@@ -29,8 +29,8 @@ namespace detail {
 template <class T>
 inline constexpr T largest_value = std::numeric_limits<T>::max() / 4;
 
-// Stores a row, rounded if Pixel is an integer. Rounding errors may exceed the range of Pixel by
-// less than 1/2.
+// Stores a row, rounded if Pixel is an integer. Values outside the range of Pixel, by a rounding
+// error of less than 1/2, are rounded back into it.
 template <class T, class Pixel>
 void store(const T* from, std::size_t n, Pixel* to) {
   if constexpr (std::is_floating_point_v<Pixel>) {
@@ -68,17 +68,17 @@ class DomainFilter {
 
   DomainInput run() {
     if (pixel_mass_) masses_ = Buffer<T>(height_ * width_);
-    rows(0);
+    filter_all_rows(0);
     if (large_) return {true, true};
     if (unknown_ && !masses_.size()) {  // start again, with mass 0 for unknown pixels
       masses_ = Buffer<T>(height_ * width_);
-      rows(0);
+      filter_all_rows(0);
     }
     if (masses_.size() && !known_) return {false, false};
-    columns(0);
+    filter_all_columns(0);
     for (int i = 1; i < iterations_; ++i) {
-      rows(i);
-      columns(i);
+      filter_all_rows(i);
+      filter_all_columns(i);
     }
     return {};
   }
@@ -88,7 +88,7 @@ class DomainFilter {
   // The filter reads a strip of columns twice, so the strip should fit into the second-level cache.
   static constexpr std::size_t strip_bytes = std::size_t{1} << 19, strip_step = 8;
 
-  void rows(int pass) {
+  void filter_all_rows(int pass) {
     const std::size_t groups = (height_ + rows_at_once<T> - 1) / rows_at_once<T>;
     parallel_for(team_, groups, [&](std::size_t group, std::size_t rank) {
       const std::size_t y = group * rows_at_once<T>, count = std::min(rows_at_once<T>, height_ - y);
@@ -103,29 +103,28 @@ class DomainFilter {
     });
   }
 
-  void columns(int pass) {
+  void filter_all_columns(int pass) {
     const std::size_t bytes = height_ * (channels_ + 1) * sizeof(T) * strip_step;
     const std::size_t strip_width = strip_step * std::clamp<std::size_t>(strip_bytes / bytes, 1, 8);
-    parallel_for(
-        team_, (width_ + strip_width - 1) / strip_width, [&](std::size_t i, std::size_t rank) {
-          const std::size_t x = i * strip_width, pixels = std::min(strip_width, width_ - x);
-          const std::size_t n = pixels * height_;
-          std::vector<T>& scratch = scratch_[rank];
-          scratch.resize((channels_ + 2) * n + pixels);
-          T* const w = scratch.data();
-          T* const masses = masses_.size() ? w + n : nullptr;
-          const Strip<T> strip{w + 2 * n + pixels, w, masses, w + 2 * n, height_, pixels,
-                               channels_};
-          if (masses) copy_strip(masses_.data() + x, width_, masses, pixels, pixels);
-          const std::size_t row = pixels * channels_, stride = width_ * channels_;
-          const bool convert = !in_place && pass == iterations_ - 1;
-          filter_strip(strip, values_ + x * channels_, weights_.down.data() + x, pass, width_,
-                       !convert);
-          if (convert)
-            for (std::size_t y = 0; y < height_; ++y)
-              store(strip.values + y * row, row, out_ + y * stride + x * channels_);
-          if (masses) copy_strip(masses, pixels, masses_.data() + x, width_, pixels);
-        });
+    const std::size_t strips = (width_ + strip_width - 1) / strip_width;
+    parallel_for(team_, strips, [&](std::size_t i, std::size_t rank) {
+      const std::size_t x = i * strip_width, pixels = std::min(strip_width, width_ - x);
+      const std::size_t n = pixels * height_;
+      std::vector<T>& scratch = scratch_[rank];
+      scratch.resize((channels_ + 2) * n + pixels);
+      T* const w = scratch.data();
+      T* const masses = masses_.size() ? w + n : nullptr;
+      const Strip<T> strip{w + 2 * n + pixels, w, masses, w + 2 * n, height_, pixels, channels_};
+      if (masses) copy_strip(masses_.data() + x, width_, masses, pixels, pixels);
+      const std::size_t row = pixels * channels_, stride = width_ * channels_;
+      const bool convert = !in_place && pass == iterations_ - 1;
+      filter_strip(strip, values_ + x * channels_, weights_.down.data() + x, pass, width_,
+                   !convert);
+      if (convert)
+        for (std::size_t y = 0; y < height_; ++y)
+          store(strip.values + y * row, row, out_ + y * stride + x * channels_);
+      if (masses) copy_strip(masses, pixels, masses_.data() + x, width_, pixels);
+    });
   }
 
   void copy_strip(const T* from, std::size_t from_stride, T* to, std::size_t to_stride,

@@ -39,7 +39,8 @@ struct TileShape {
   std::size_t rows, width, pitch, step, used;
 };
 
-// Writes the medians along one vector of columns, for an even number of rows. Expects no NaN.
+// Writes the medians along one vector of columns, for an even number of rows. The result for a
+// window with NaN is arbitrary.
 template <class T, std::size_t size>
 BILATERAL_INLINE void median_columns(const T* in, T* out, const TileShape& tile) {
   using V = MedianLanes<T>;
