@@ -23,14 +23,12 @@ template <class T, std::size_t K>
 class NestedStart {
  public:
   NestedStart(const Hierarchy<T>& hierarchy, const Diagonals<T>& diagonals)
-      : hierarchy_(hierarchy),
-        diagonals_(diagonals),
-        cycle_(hierarchy, diagonals),
-        fine_b_(level_vector<T>(hierarchy.fine.rows, K)) {
+      : hierarchy_(hierarchy), diagonals_(diagonals), cycle_(hierarchy, diagonals) {
     for (const Graph<T>& graph : hierarchy.coarse) {
       b_.push_back(level_vector<T>(graph.rows, K));
       x_.push_back(level_vector<T>(graph.rows, K));
     }
+    fine_b_ = level_vector<T>(hierarchy.fine.rows, K);
   }
 
   // Computes x from b, both by vertex. All threads of a team call this together.
@@ -117,8 +115,8 @@ class NestedStart {
   const Hierarchy<T>& hierarchy_;
   const Diagonals<T>& diagonals_;
   VCycle<T, K> cycle_;
-  Buffer<T> fine_b_;              // b of the grid, by row
   std::vector<Buffer<T>> b_, x_;  // by k
+  Buffer<T> fine_b_;              // b of the grid, by row
 };
 
 }  // namespace detail
