@@ -89,6 +89,6 @@ def leading_directions(covariance: Array, tolerance: float) -> Array | None:
 def reduction_pays(channels: int, rank: int) -> bool:
     """Whether solving fewer channels saves more than finding and expanding them costs.
 
-    Both together cost about as much as solving one channel (docs/notes/performance.md).
+    Both together cost about as much as solving one channel (docs/notes/supplement.md).
     """
     return rank + 1 < channels
