@@ -9,12 +9,12 @@ from benchmarks.speed.cuda.events import timed
 from benchmarks.speed.cuda.floors import Sizes
 from benchmarks.timing import Timing
 from bilateral import color
-from bilateral.backends.cuda.grid import grid as grids
-from bilateral.backends.cuda.grid import laplacian as diffusion
-from bilateral.backends.cuda.grid import pyramid_transfer as sums
+from bilateral.backends.cuda.grid import bistochastize, pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
-from bilateral.backends.cuda.grid.colours import Colours, find_colours
 from bilateral.backends.cuda.grid.edges import Edges
+from bilateral.backends.cuda.grid.grid import assign_pixels
+from bilateral.backends.cuda.grid.keys import TileKeys, find_keys
+from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.grid.neighbours import find_neighbours
 from bilateral.backends.cuda.grid.order import Order, sort_vertices
 from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
@@ -52,8 +52,8 @@ class Solve:
         self._space = device.space(self._reference, self._options, self._rooms)
         self._grid = self._space.grid
         matrix, offset = color.feature_map(3, _HIGHEST)
-        self._features = grids.features_of(
-            matrix.tolist(), offset.tolist(), [SIGMA] * 3, _HIGHEST, where
+        self._bins = make_binning(
+            matrix.tolist(), offset.tolist(), [SIGMA] * 3, _HIGHEST, EDGE_GUARD, where
         )
         self._n = self.bistochastize()
         self._seen, self._weight, self._b, _ = self.survey_and_splat()
@@ -71,39 +71,39 @@ class Solve:
         return Sizes(
             pixels=grid.parent.shape[0],
             channels=self._reference.shape[1],
-            tiles=grid.tiles.tiles,
+            tiles=grid.tiles.count,
             vertices=int(grid.total),
             edges=_count(grid.edges),
             code=codes.shape[0] * codes.element_size(),
             coarse=lower + upper,
             above=pyramid.ancestors.shape[0] * lower,
-            balance_steps=diffusion._STEPS[torch.float32],
+            balance_steps=bistochastize.STEPS[torch.float32],
             steps=STEPS,
         )
 
-    def find_colours(self) -> Colours:
-        return find_colours(self._reference, self._grid.tiles, self._features, self._rooms[0])
+    def find_keys(self) -> TileKeys:
+        return find_keys(self._reference, self._grid.tiles, self._bins, self._rooms[0])
 
     def sort(self) -> Order:
-        return sort_vertices(self._grid.colours, self._grid.tiles, self._features, 1)
+        return sort_vertices(self._grid.tile_keys, self._grid.tiles, self._bins, 1)
 
     def assign(self) -> Tensor:
         grid = self._grid
-        return grids._assign(grid.colours, grid.order, grid.tiles, grid.shape)
+        return assign_pixels(grid.tile_keys, grid.order, grid.tiles, grid.shape)
 
     def find_neighbours(self) -> Edges:
         grid = self._grid
-        return find_neighbours(grid.colours, grid.order, grid.tiles, self._features)
+        return find_neighbours(grid.tile_keys, grid.order, grid.tiles, self._bins)
 
     def build_pyramid(self) -> Pyramid:
         grid = self._grid
         depth = 1 + grid.pyramid.ancestors.shape[0]
         return build_pyramid(
-            grid.order, grid.colours, grid.first_vertex, depth, grid.programs, self._rooms[1:]
+            grid.order, grid.tile_keys, grid.first_vertex, depth, grid.programs, self._rooms[1:]
         )
 
     def bistochastize(self) -> Tensor:
-        return diffusion.bistochastize(self._grid, self._space.blur, torch.float32)
+        return bistochastize.bistochastize(self._grid, self._space.blur, torch.float32)
 
     def survey_and_splat(self) -> tuple[Any, ...]:
         seen = compute_input_stats(self._values, self._weights, 1)
@@ -112,12 +112,10 @@ class Solve:
         return seen, weight, b, bare
 
     def start(self) -> Tensor:
-        return sums.push_pull(self._grid, self._b, self._weight)
+        return pyramid_transfer.push_pull(self._grid, self._b, self._weight)
 
-    def precondition(self) -> tuple[diffusion.Matrix, Preconditioner]:
-        matrix = diffusion.Matrix(
-            self._grid, self._n, self._space.blur, self._weight, self._smoothness
-        )
+    def precondition(self) -> tuple[Laplacian, Preconditioner]:
+        matrix = Laplacian(self._grid, self._n, self._space.blur, self._weight, self._smoothness)
         return matrix, Preconditioner(matrix, "pyramid")
 
     def begin(self) -> Iteration:
@@ -146,7 +144,7 @@ def _count(edges: Edges) -> int:
 
 
 STAGES: dict[str, Callable[[Solve], Any]] = {
-    "colours of tiles": Solve.find_colours,
+    "colours of tiles": Solve.find_keys,
     "order": Solve.sort,
     "assignment of pixels": Solve.assign,
     "neighbours": Solve.find_neighbours,

@@ -19,14 +19,16 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 import bilateral
 from bilateral import color
 from bilateral.backends import cpu
-from bilateral.backends.cuda.grid import colours
-from bilateral.backends.cuda.grid import laplacian as diffusion
-from bilateral.backends.cuda.grid import pyramid_transfer as sums
+from bilateral.backends.cuda.grid import keys as tile_keys
+from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
+from bilateral.backends.cuda.grid.bistochastize import bistochastize
 from bilateral.backends.cuda.grid.grid import build_grid
+from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.solve import components, pcg
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats, count_faint
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
+from bilateral.numerics.policy import EDGE_GUARD
 from bilateral.torch import handles as kept
 from bilateral.torch import operators
 from bilateral.torch.cuda import operators as device_operators
@@ -53,6 +55,7 @@ class Both:
             [sigma] * channels,
             highest,
             sigma_xy,
+            edge_guard=EDGE_GUARD,
         )
         self.cpus = [
             bilateral.BilateralGrid(p, sigma_xy, sigma, sigma, BLUR, reference_max=highest)
@@ -116,28 +119,28 @@ def test_vertices_and_edges_are_the_cpus(shape, sigma, dtype):
 
 @pytest.mark.parametrize("rooms", [None, (400, 400, 400), (20, 400, 400)])
 @pytest.mark.parametrize(("shape", "sigma", "dtype"), [CASES[1], CASES[3], CASES[6]])
-def test_colours_may_be_sorted_instead(shape, sigma, dtype, rooms, monkeypatch):
+def test_keys_may_be_sorted_instead(shape, sigma, dtype, rooms, monkeypatch):
     pixels = torch.from_numpy(pictures(4, *shape, dtype)).permute(0, 3, 1, 2).to(DEVICE)
     highest = 255.0 if dtype == np.uint8 else 1.0
     matrix, offset = color.feature_map(shape[3], highest)
     arguments = matrix.tolist(), offset.tolist(), [8.0] * shape[3], highest, sigma, rooms
-    one = build_grid(pixels, *arguments)
-    monkeypatch.setattr(colours, "_MOST_PIXELS", 0)
+    one = build_grid(pixels, *arguments, edge_guard=EDGE_GUARD)
+    monkeypatch.setattr(tile_keys, "_MAX_PIXELS", 0)
     monkeypatch.setattr(splatting, "_PART", 16)
-    other = build_grid(pixels, *arguments)
-    assert one.colours.local is not None
-    assert other.colours.members is not None
+    other = build_grid(pixels, *arguments, edge_guard=EDGE_GUARD)
+    assert one.tile_keys.ranks is not None
+    assert other.tile_keys.sorted_pixels is not None
     total = min(int(one.total), one.room)
-    for name in ("keys", "tile", "size"):
-        mine, theirs = (getattr(grid.colours, name)[:total] for grid in (one, other))
+    for name in ("keys", "tile", "pixel_count"):
+        mine, theirs = (getattr(grid.tile_keys, name)[:total] for grid in (one, other))
         if (
-            rooms == (20, 400, 400) and name == "size"
+            rooms == (20, 400, 400) and name == "pixel_count"
         ):  # the last one has what there was no room for
             mine, theirs = mine[:-1], theirs[:-1]
         assert torch.equal(mine, theirs)
-    assert not other.colours.size[total:].any()
-    for name in ("first", "first_of_images", "total"):
-        assert torch.equal(getattr(one.colours, name), getattr(other.colours, name))
+    assert not other.tile_keys.pixel_count[total:].any()
+    for name in ("first_of_tile", "first_of_image", "total"):
+        assert torch.equal(getattr(one.tile_keys, name), getattr(other.tile_keys, name))
     if rooms is None or rooms[0] > total:
         assert torch.equal(one.parent, other.parent)
         assert torch.equal(table(one.edges), table(other.edges))
@@ -189,7 +192,7 @@ def test_splat_slice_and_pyramid_are_the_cpus(shape, sigma, dtype, monkeypatch):
     sliced = splatting.slice_(both.grid, splat).cpu().numpy().reshape(pixels.shape)
     for mine, grid, p in zip(sliced, both.cpus, pixels, strict=True):
         assert_allclose(mine, grid.slice(grid.splat(p)), rtol=1e-12, atol=1e-12)
-    lifted = sums.push_pull(both.grid, splat)
+    lifted = pyramid_transfer.push_pull(both.grid, splat)
     for mine, grid, p in zip(both.there(lifted), both.cpus, pixels, strict=True):
         assert_allclose(mine, cpu.push_pull(grid._core, grid.splat(p)), rtol=1e-10, atol=1e-10)
 
@@ -207,19 +210,19 @@ def test_pixels_of_the_greatest_key_are_counted():
     rng = np.random.default_rng(18)
     colours = np.array([[0.0, 0.0, 0.0], [3e9, 1e9, 3e9]])  # the other's cells are the last ones
     both = Both(colours[rng.integers(0, 2, (1, 5, 7))], 8.0)
-    assert both.grid.colours.keys.max() == 2**63 - 1
+    assert both.grid.tile_keys.keys.max() == 2**63 - 1
     (mass,), grid = both.there(both.grid.mass), both.cpus[0]
     assert_array_equal(mass, grid.splat(np.ones((5, 7))))
 
 
 def coordinates(grid, field):
     """(vertices, 3 + C): image, y, x and the features' cells."""
-    tiles, colour = grid.tiles, grid.order.colour.cpu().long()
-    tile, key = (v.cpu().long()[colour] for v in (grid.colours.tile, grid.colours.keys))
+    tiles, own = grid.tiles, grid.order.key_of_vertex.cpu().long()
+    tile, key = (v.cpu().long()[own] for v in (grid.tile_keys.tile, grid.tile_keys.keys))
     y = tiles.row_cell.cpu()[tile // tiles.columns % tiles.rows]
     x = tiles.column_cell.cpu()[tile % tiles.columns]
     cells = [key >> (field * k) & ((1 << field) - 1) for k in range(grid.features)]
-    return torch.stack([tile // tiles.tiles, y, x, *cells], 1).numpy()
+    return torch.stack([tile // tiles.count, y, x, *cells], 1).numpy()
 
 
 ORDERS = [
@@ -255,7 +258,7 @@ def test_two_vertices_of_one_code_are_a_level():
     codes = both.grid.order.codes[0]
     assert codes[0] == codes[1]
     values = torch.tensor([[1.0], [3.0], [4.0], [7.0]], dtype=torch.float64, device=DEVICE)
-    lifted = sums.push_pull(both.grid, splatting.splat(both.grid, values))
+    lifted = pyramid_transfer.push_pull(both.grid, splatting.splat(both.grid, values))
     for mine, grid, v in zip(both.there(lifted), both.cpus, values.view(2, 1, 2), strict=True):
         assert_allclose(mine[:, 0], cpu.push_pull(grid._core, grid.splat(v.cpu().numpy())))
 
@@ -279,7 +282,9 @@ def test_more_room_changes_nothing(shape):
     assert torch.equal(tight.grid.parent, wide.grid.parent)
     assert torch.equal(table(tight.grid.edges), table(wide.grid.edges)[:, :count])
     values = torch.rand(images * height * width, 2, device=DEVICE)
-    a, b = (sums.push_pull(g, splatting.splat(g, values)) for g in (tight.grid, wide.grid))
+    a, b = (
+        pyramid_transfer.push_pull(g, splatting.splat(g, values)) for g in (tight.grid, wide.grid)
+    )
     assert torch.equal(a, b[:count])
     n = [where.balanced(torch.float32) for where in (tight, wide)]
     assert torch.equal(n[0], n[1][:count])
@@ -326,7 +331,7 @@ def test_pixels_far_from_data_are_counted():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_bistochastization_balances(dtype):
     both = Both(pictures(4, 2, 6, 7))
-    n = diffusion.bistochastize(both.grid, HALF, dtype)
+    n = bistochastize(both.grid, HALF, dtype)
     for mine, grid in zip(both.there(n), both.cpus, strict=True):
         sums_ = mine * grid.blur(mine) / 2  # B-bar here has the weights / 2
         expected = grid.splat(np.ones(grid.shape))
@@ -348,13 +353,13 @@ def test_a_few_steps_are_the_cpus(kind):
     pixels = pictures(7, 2, 6, 8)
     both, rng = Both(pixels), np.random.default_rng(8)
     target, c = rng.normal(size=(2, 6, 8)), rng.uniform(0.1, 1, (2, 6, 8))
-    n = diffusion.bistochastize(both.grid, HALF, torch.float64)
+    n = bistochastize(both.grid, HALF, torch.float64)
     flat = np.stack([c, c * target], axis=3).reshape(-1, 2)
     seen = splatting.splat(both.grid, torch.from_numpy(flat).to(DEVICE))
     weight, b = seen[:, 0].contiguous(), seen[:, 1:].contiguous()
     three = torch.tensor(3.0, dtype=torch.float64, device=DEVICE)
-    A = diffusion.Matrix(both.grid, n, HALF, weight, three)
-    H = sums.push_pull(both.grid, seen)
+    A = Laplacian(both.grid, n, HALF, weight, three)
+    H = pyramid_transfer.push_pull(both.grid, seen)
     x = H[:, 1:] / H[:, :1]
     scale = torch.ones(2, 1, dtype=torch.float64, device=DEVICE)
     pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, device.pcg_options(3, -1.0))

@@ -1,4 +1,4 @@
-"""Small tensors that are made once: a graph cannot copy them to the device each time."""
+"""Cache small constant tensors, since a CUDA graph cannot copy them to the device itself."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,17 +14,20 @@ _holders: list[list[Any]] = []
 
 
 def constant(values: Any, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A tensor of nested tuples of numbers, not to be written to."""
-    return hold(_made(values, dtype, device))
+    """Return a cached, read-only tensor of a number or of nested tuples of numbers."""
+    return hold(_cached_tensor(values, dtype, device))
 
 
 @lru_cache(maxsize=256)
-def _made(values: Any, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _cached_tensor(values: Any, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(values, dtype=dtype, device=device)
 
 
 def hold(value: T) -> T:
-    """Something from a cache, which may forget it: a graph that is being recorded keeps it."""
+    """Return a cached value, and keep it alive for each graph that is being recorded.
+
+    The cache may drop the value while the graph still reads its memory.
+    """
     for held in _holders:
         held.append(value)
     return value
@@ -32,7 +35,7 @@ def hold(value: T) -> T:
 
 @contextmanager
 def holding() -> Iterator[list[Any]]:
-    """Collect what `hold` is given meanwhile."""
+    """Collect all values that pass through `hold` in this context."""
     held: list[Any] = []
     _holders.append(held)
     try:

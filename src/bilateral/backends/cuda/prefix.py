@@ -1,4 +1,4 @@
-"""Cumulative sums of integers, and what extremes along a row come from."""
+"""Compute prefix sums of integers, and combine elements of `tl.associative_scan`."""
 
 import torch
 import triton
@@ -7,35 +7,36 @@ from torch import Tensor
 
 from bilateral.backends.cuda.kernel import kernel
 
-_FEW = 16384
+_ONE_PROGRAM = 16384
+"""Up to this many values, one program is faster than the several launches of `torch.cumsum`."""
 
 
 def prefix_sums(values: Tensor) -> Tensor:
-    """Of (N,); by one program where there are few, since a launch takes longer than the sums."""
-    if values.shape[0] > _FEW:
+    """Return the inclusive prefix sums of (N,) integers, in their dtype."""
+    if values.shape[0] > _ONE_PROGRAM:
         return torch.cumsum(values, 0, dtype=values.dtype)
     out = torch.empty_like(values)
-    _add_up[(1,)](values, out, values.shape[0], BLOCK=2048, num_warps=8)
+    _prefix_sums[(1,)](values, out, values.shape[0], BLOCK=2048, num_warps=8)
     return out
 
 
 @triton.jit
-def later(a, b):
-    """Of two places: for `tl.associative_scan`."""
+def maximum(a, b):
+    """Combine two elements of a scan: the larger one."""
     return tl.maximum(a, b)
 
 
 @triton.jit
-def earlier(a, b):
-    """Likewise."""
+def minimum(a, b):
+    """Combine two elements of a scan: the smaller one."""
     return tl.minimum(a, b)
 
 
 @kernel("count")
-def _add_up(values, out, count, BLOCK: tl.constexpr):
+def _prefix_sums(values, out, count, BLOCK: tl.constexpr):
     before = tl.zeros((), values.dtype.element_ty)
-    for at in range(0, count, BLOCK):
-        i = at + tl.arange(0, BLOCK)
+    for begin in range(0, count, BLOCK):
+        i = begin + tl.arange(0, BLOCK)
         value = tl.load(values + i, mask=i < count, other=0)
         tl.store(out + i, before + tl.cumsum(value, 0), mask=i < count)
         before += tl.sum(value, 0)

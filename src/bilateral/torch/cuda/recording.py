@@ -115,7 +115,7 @@ class Recording:
         self._poor = device.count_poor(grid, self._weight, self._smoothness)
         self._elsewhere: Tensor | None = None
         if self._kind == "multigrid":
-            self._elsewhere = sums.push_pull(grid, self._b, self._weight)
+            self._elsewhere = pyramid_transfer.push_pull(grid, self._b, self._weight)
         else:
             grid.pyramid  # noqa: B018
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import torch
 from bilateral import color
-from bilateral.backends.cuda.grid import laplacian as diffusion
-from bilateral.backends.cuda.grid import pyramid_transfer as sums
+from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
+from bilateral.backends.cuda.grid.bistochastize import bistochastize
 from bilateral.backends.cuda.grid.grid import Grid, build_grid
+from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import components, pcg
@@ -62,7 +63,7 @@ class Space:
     def balanced(self, dtype: torch.dtype) -> Tensor:
         """The n of a dtype."""
         if dtype not in self._n:
-            self._n[dtype] = diffusion.bistochastize(self.grid, self.blur, dtype)
+            self._n[dtype] = bistochastize(self.grid, self.blur, dtype)
         return self._n[dtype]
 
     def hierarchy(self, dtype: torch.dtype) -> Hierarchy:
@@ -103,9 +104,10 @@ def space(
         highest,
         xy,
         rooms,
+        edge_guard=policy.EDGE_GUARD,
     )
     floating = reference.dtype.is_floating_point
-    if rooms is None and floating and bool(grid.colours.strange) and not _finite(reference):
+    if rooms is None and floating and bool(grid.tile_keys.out_of_range) and not _finite(reference):
         raise ValueError("reference: expected finite values, got NaN or infinity.")
     unit = max(options.grid.blur)
     centre, near, range_ = (weight / unit for weight in options.grid.blur)
@@ -223,7 +225,7 @@ class Problem:
         """The paper's start for parts without data; None if x has it there, or there are none."""
         if self.kind != "multigrid" or self.active is None:
             return None
-        return sums.push_pull(self.space.grid, b, self.weight)
+        return pyramid_transfer.push_pull(self.space.grid, b, self.weight)
 
     def fill(self, x: Tensor, elsewhere: Tensor, out: Tensor | None = None) -> Tensor:
         """The solution: x where there are data."""
@@ -244,7 +246,7 @@ class Problem:
         """H v from vertices of one kind, in and out of parts without data, to the other."""
         assert self.active is not None
         source = ~self.active if from_gaps else self.active
-        out = sums.push_pull(self.space.grid, v * source[:, None])
+        out = pyramid_transfer.push_pull(self.space.grid, v * source[:, None])
         return out * ~source[:, None]
 
 
@@ -267,7 +269,7 @@ class Inversion:
         x = (self.x * self._unit).to(dtype)
         if problem.active is None:
             return Inverse(x, x, None)
-        q = sums.push_pull(problem.space.grid, problem.weight[:, None])
+        q = pyramid_transfer.push_pull(problem.space.grid, problem.weight[:, None])
         gaps = ~problem.active[:, None]
         a = torch.where(gaps, self._own / q.to(dtype), 0)
         y = problem.y.to(dtype)

@@ -1,1 +1,1 @@
-"""The bilateral grid on a CUDA device: build, splat, slice, blur."""
+"""Build the bilateral grid on a CUDA device, and splat, slice and blur with it."""

@@ -1,7 +1,7 @@
-"""The edges of the grid, packed: what is not there is not read.
+"""Store the edges of the grid packed, so that kernels do not read absent neighbours.
 
-Most vertices have fewer than half of the neighbours they could have, and kernels that read them are
-bound by memory.
+Most vertices have fewer than half of the possible neighbours, and the kernels that read neighbours
+are bound by memory.
 """
 
 from typing import NamedTuple
@@ -14,32 +14,35 @@ from torch import Tensor
 from bilateral.backends.cuda.kernel import kernel
 
 BLOCK = 256
-"""Vertices whose neighbours lie one after the other, from a place that is known beforehand."""
+"""Vertices per block. The neighbours of a block are consecutive, from a fixed place."""
 _BLOCK: tl.constexpr = tl.constexpr(BLOCK)
 
 
 class Edges(NamedTuple):
-    """The next and the previous vertex along x, y and the features, as far as there are any."""
+    """The next and the previous vertex along x, y and the features, where they exist.
+
+    Direction 2 a leads to the next vertex along axis a, direction 2 a + 1 to the previous one.
+    """
 
     words: Tensor
-    """Of each vertex: where its neighbours begin in those of its block, times 2^D, and a bit for
-    each of the D directions that has one. 0 after the last vertex."""
+    """(room,) int32, per vertex: the place of its first neighbour in its block, times 2^D, plus one
+    bit for each of the D directions that has a neighbour. 0 after the last vertex."""
     to: Tensor
-    """(blocks, D, BLOCK): the neighbours, vertex by vertex; the rest of a block is not used."""
+    """(blocks, D, BLOCK) int32: the neighbours, vertex by vertex. The rest of a block is unused."""
 
     @property
     def room(self) -> int:
-        """For how many vertices there is."""
+        """Number of vertices that there is memory for."""
         return self.words.shape[0]
 
     @property
     def directions(self) -> int:
-        """D, twice the number of axes."""
+        """D: twice the number of axes."""
         return self.to.shape[1]
 
 
 def new_table(room: int, directions: int, device: torch.device) -> Tensor:
-    """Memory for `pack_edges`, with no neighbours in every second direction."""
+    """Allocate a table for `pack_edges` whose odd directions have no neighbours yet."""
     shape = triton.cdiv(room, BLOCK), directions, BLOCK
     out = torch.empty(shape, dtype=torch.int32, device=device)
     _clear[(shape[0],)](out, D=directions, num_warps=BLOCK // 32)
@@ -47,7 +50,10 @@ def new_table(room: int, directions: int, device: torch.device) -> Tensor:
 
 
 def pack_edges(table: Tensor, total: Tensor, room: int) -> Edges:
-    """Of a table (blocks, D, BLOCK) with -1 for none, whose memory becomes that of the edges."""
+    """Pack a table (blocks, D, BLOCK) of neighbours, -1 for none, in place.
+
+    `total` is the number of vertices, (1,); those beyond it have no edges.
+    """
     words = torch.empty(room, dtype=torch.int32, device=table.device)
     _pack[(table.shape[0],)](table, words, total, room, D=table.shape[1], num_warps=BLOCK // 32)
     return Edges(words, table)
@@ -55,28 +61,29 @@ def pack_edges(table: Tensor, total: Tensor, room: int) -> Edges:
 
 @triton.jit
 def place_in_table(i, e, D: tl.constexpr):
-    """Of vertices i and direction e, before packing."""
+    """Return the place of vertices i and direction e in a table that is not packed."""
     return (i // _BLOCK).to(tl.int64) * (_BLOCK * D) + (e * _BLOCK + i % _BLOCK)
 
 
 @triton.jit
 def read_neighbours(words, to, i, mask, D: tl.constexpr):
-    """Of vertices i, in each direction: whether there is one, and which.
+    """Return for each direction whether vertices i have a neighbour, and which.
 
-    All are loaded before anything is done with one, so that loads overlap.
+    All neighbours are loaded before the caller uses one, so that loads overlap.
     """
     word = tl.load(words + i, mask=mask, other=0)
     at = to + (i // _BLOCK).to(tl.int64) * (_BLOCK * D) + (word >> D)
-    found = ()
+    neighbours = ()
     for e in tl.static_range(D):
         there = (word & (1 << e)) != 0
-        found += ((there, tl.load(at, mask=there)),)  # type: ignore[assignment]
+        neighbours += ((there, tl.load(at, mask=there)),)  # type: ignore[assignment]
         at = tl.where(there, at + 1, at)
-    return found
+    return neighbours
 
 
 @kernel()
 def _clear(to, D: tl.constexpr):
+    """Store -1 in the odd directions."""
     i = tl.program_id(0) * _BLOCK + tl.arange(0, _BLOCK)
     for e in tl.static_range(1, D, 2):
         tl.store(to + place_in_table(i, e, D), i * 0 - 1)
@@ -84,20 +91,21 @@ def _clear(to, D: tl.constexpr):
 
 @kernel("room")
 def _pack(to, words, total, room, D: tl.constexpr):
+    """Move the neighbours of a block to its front, and store the words."""
     i = tl.program_id(0) * _BLOCK + tl.arange(0, _BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
-    found = ()
+    neighbours = ()
     bits, count = i * 0, i * 0
     for e in tl.static_range(D):
         j = tl.load(to + place_in_table(i, e, D), mask=mask, other=-1)
-        found += (j,)  # type: ignore[assignment]
+        neighbours += (j,)  # type: ignore[assignment]
         bits += (j >= 0).to(tl.int32) << e
         count += (j >= 0).to(tl.int32)
     first = tl.cumsum(count, 0) - count
     tl.store(words + i, tl.where(mask, (first << D) + bits, 0), mask=i < room)
-    tl.debug_barrier()  # the table is overwritten
+    tl.debug_barrier()  # all of the table is read before it is overwritten
     at = to + (i // _BLOCK).to(tl.int64) * (_BLOCK * D) + first
     for e in tl.static_range(D):
         there = (bits & (1 << e)) != 0
-        tl.store(at, found[e], mask=there)
+        tl.store(at, neighbours[e], mask=there)
         at = tl.where(there, at + 1, at)

@@ -1,4 +1,4 @@
-"""The bilateral grids of a batch of images, and their pyramids."""
+"""Build the bilateral grids of a batch of images."""
 
 import math
 from collections.abc import Sequence
@@ -10,28 +10,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.backends.cuda.constants import constant
-from bilateral.backends.cuda.grid.colours import (
-    Colours,
-    Features,
-    find_colours,
-    tile_pixels,
-    tile_programs,
-)
 from bilateral.backends.cuda.grid.edges import Edges
-from bilateral.backends.cuda.grid.layout import Layout, layout
+from bilateral.backends.cuda.grid.keys import TileKeys, find_keys
 from bilateral.backends.cuda.grid.neighbours import find_neighbours
 from bilateral.backends.cuda.grid.order import Order, sort_vertices
 from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
+from bilateral.backends.cuda.grid.reference import NARROW_FIELD, make_binning
+from bilateral.backends.cuda.grid.tiles import TileLayout, tile_layout, tile_pixels, tile_programs
 from bilateral.backends.cuda.kernel import kernel
 
-_FIELD = 10
-"""Most bits of a feature in a key of 32 bits."""
-_WIDE = 21
-"""Bits in one of 64: cell 0 is in the middle, so that values may be below 0 and above the limit."""
-_EDGE_GUARD = 1e-9  # as in core/reference.hpp
-_PROGRAMS = 512
-"""Of a kernel that sums: enough to fill a device, few enough to add up their parts."""
+_MAX_PROGRAMS = 512
+"""Most programs of a kernel that sums: they fill a device, and their partial sums are few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,48 +29,57 @@ class Grid:
 
     shape: tuple[int, int, int]
     """Images, height and width."""
-    tiles: Layout
-    colours: Colours
+    tiles: TileLayout
+    tile_keys: TileKeys
     order: Order
     parent: Tensor
-    """The vertex of each pixel, which are counted through the batch."""
+    """(pixels,) int32: vertex of each pixel, counted through the batch."""
     mass: Tensor
-    """The number of pixels of each vertex."""
+    """(room,) int32: number of pixels of each vertex."""
     edges: Edges
     features: int
+    """Number of range features."""
     first_vertex: Tensor
-    """Of each image, and their number."""
+    """(images + 1,) int32: first vertex of each image, then the number of vertices."""
     depth: int
-    """Of the pyramid."""
-    upper: Sequence[int] | None
-    """The pyramid's rooms, if nothing may be read from the device."""
+    """Number of levels of the pyramid above the grid."""
+    pyramid_rooms: Sequence[int] | None
+    """Room of the pyramid's first level and of all others; None: read it from the device."""
 
     @cached_property
     def pyramid(self) -> Pyramid:
-        """Built when it is asked for: with multigrid only parts without data need it."""
+        """The pyramid, built on first use: multigrid needs it only where there are no data."""
         return build_pyramid(
-            self.order, self.colours, self.first_vertex, self.depth, self.programs, self.upper
+            self.order,
+            self.tile_keys,
+            self.first_vertex,
+            self.depth,
+            self.programs,
+            self.pyramid_rooms,
         )
 
     @property
     def room(self) -> int:
-        """For how many vertices there is; those that are, are `total`."""
+        """Number of vertices that there is memory for; `total` of them exist."""
         return self.mass.shape[0]
 
     @property
     def total(self) -> Tensor:
-        """The number of vertices, (1,), which only the device knows."""
-        return self.colours.total
+        """(1,) int32: number of vertices, known to the device only."""
+        return self.tile_keys.total
 
     @property
     def rooms(self) -> tuple[int, int, int]:
-        """Of the vertices, of the pyramid's first level and of all others."""
+        """Rooms of the vertices, of the pyramid's first level and of all its other levels."""
         return self.room, *self.pyramid.rooms
 
     @property
     def programs(self) -> int:
-        """Per image, of a kernel that sums: by pixels, so that sums do not depend on the room."""
-        return max(1, min(_PROGRAMS, math.prod(self.shape) // 64) // self.shape[0])
+        """Programs per image of a kernel that sums.
+
+        Their number depends on the pixels only, so that sums do not depend on the room.
+        """
+        return max(1, min(_MAX_PROGRAMS, math.prod(self.shape) // 64) // self.shape[0])
 
 
 def build_grid(
@@ -92,116 +90,113 @@ def build_grid(
     highest: float,
     sigma_xy: float,
     rooms: Sequence[int] | None = None,
+    *,
+    edge_guard: float,
 ) -> Grid:
-    """Vertices and edges of (B, C, H, W) pixels with the features ``matrix @ p + offset``.
+    """Build the grids of a batch of images.
 
-    Pixels are from 0 to `highest` as a rule. Without `rooms`, as of the grid, the host waits for
-    the device to tell how much it takes.
+    Parameters
+    ----------
+    pixels : Tensor
+        Reference images (B, C, H, W).
+    matrix, offset : sequences of float
+        The features of a pixel p are ``matrix @ p + offset``.
+    sigmas : sequence of float
+        Size of a cell along each feature.
+    highest : float
+        Pixels are usually from 0 to this value.
+    sigma_xy : float
+        Size of a cell in x and y, in pixels.
+    rooms : sequence of int, optional
+        As `Grid.rooms`. Without them, the host waits for the device to learn the sizes.
+    edge_guard : float
+        Added to each coordinate, in cells, before it is rounded down.
     """
     images, channels, height, width = pixels.shape
-    tiles = layout(height, width, float(sigma_xy), pixels.device)
+    tiles = tile_layout(height, width, float(sigma_xy), edge_guard, pixels.device)
     if not pixels.dtype.is_floating_point:
         highest = max(highest, float(torch.iinfo(pixels.dtype).max))
-        if pixels.dtype == torch.int32:  # made from 16 bits
+        if pixels.dtype == torch.int32:  # converted from 16 bits
             highest = min(highest, 65535.0)
-    features = features_of(matrix, offset, sigmas, highest, pixels.device)
-    colours = find_colours(pixels, tiles, features, None if rooms is None else rooms[0])
-    unsure = pixels.dtype.is_floating_point and features.field <= _FIELD
-    if rooms is None and unsure and bool(colours.strange):
-        features = features_of(matrix, offset, sigmas, math.inf, pixels.device)
-        colours = find_colours(pixels, tiles, features, None)
-    order = sort_vertices(colours, tiles, features, images)
-    parent = _assign(colours, order, tiles, (images, height, width))
-    edges = find_neighbours(colours, order, tiles, features)
-    first_vertex = colours.first_of_images
-    depth = min(len(order.below) - 1, _depth(tiles, matrix, offset, sigmas, highest))
+    bins = make_binning(matrix, offset, sigmas, highest, edge_guard, pixels.device)
+    tile_keys = find_keys(pixels, tiles, bins, None if rooms is None else rooms[0])
+    may_exceed = pixels.dtype.is_floating_point and bins.field <= NARROW_FIELD
+    if rooms is None and may_exceed and bool(tile_keys.out_of_range):
+        bins = make_binning(matrix, offset, sigmas, math.inf, edge_guard, pixels.device)
+        tile_keys = find_keys(pixels, tiles, bins, None)
+    order = sort_vertices(tile_keys, tiles, bins, images)
+    parent = assign_pixels(tile_keys, order, tiles, (images, height, width))
+    edges = find_neighbours(tile_keys, order, tiles, bins)
+    depth = min(len(order.lost_bits) - 1, _depth(tiles, matrix, offset, sigmas, highest))
     return Grid(
         (images, height, width),
         tiles,
-        colours,
+        tile_keys,
         order,
         parent,
         order.mass,
         edges,
         channels,
-        first_vertex,
+        tile_keys.first_of_image,
         depth,
         None if rooms is None else rooms[1:],
     )
 
 
-def features_of(
-    matrix: Sequence[Sequence[float]],
-    offset: Sequence[float],
-    sigmas: Sequence[float],
-    highest: float,
-    device: torch.device,
-) -> Features:
-    """Keys of 32 bits, if cells of pixels from 0 to `highest` fit; else of 64, for any pixels."""
-    rows = tuple(
-        (*(value / sigma for value in row), at / sigma + _EDGE_GUARD)
-        for row, at, sigma in zip(matrix, offset, sigmas, strict=True)
-    )
-    affine = constant(rows, torch.float64, device)
-    least = min(sum(min(v, 0.0) for v in row[:-1]) * highest + row[-1] for row in rows)
-    most = max(sum(max(v, 0.0) for v in row[:-1]) * highest + row[-1] for row in rows)
-    if least >= 0 and most < 2**_FIELD:
-        return Features(affine, max(1, int(most).bit_length()), 0, highest)
-    return Features(affine, _WIDE, 1 << (_WIDE - 1), math.inf)
-
-
 def _depth(
-    tiles: Layout,
+    tiles: TileLayout,
     matrix: Sequence[Sequence[float]],
     offset: Sequence[float],
     sigmas: Sequence[float],
     highest: float,
 ) -> int:
-    """How often cells are halved until they are one, if pixels are from 0 to `highest`."""
+    """Return how often coordinates must be halved until one cell is left."""
     cells = max(
-        abs(sum(map(abs, row)) * highest + abs(at)) / sigma
-        for row, at, sigma in zip(matrix, offset, sigmas, strict=True)
+        abs(sum(map(abs, row)) * highest + abs(shift)) / sigma
+        for row, shift, sigma in zip(matrix, offset, sigmas, strict=True)
     )
     return max(math.ceil(math.log2(cells + 1)) + 1, *tiles.bits, 1)
 
 
-def _assign(colours: Colours, order: Order, tiles: Layout, shape: tuple[int, int, int]) -> Tensor:
-    """The vertex of each pixel."""
+def assign_pixels(
+    tile_keys: TileKeys, order: Order, tiles: TileLayout, shape: tuple[int, int, int]
+) -> Tensor:
+    """Return the vertex of each pixel, (pixels,) int32."""
     images, height, width = shape
-    size, room = math.prod(shape), colours.keys.shape[0]
-    parent = torch.empty(size, dtype=torch.int32, device=order.rank.device)
-    if colours.local is None:
-        assert colours.members is not None
-        assert colours.first_member is not None
-        at = torch.arange(size, dtype=torch.int32, device=parent.device)
-        first = colours.first_member[:-1].contiguous()
-        colour = torch.searchsorted(first, at, right=True) - 1
-        parent[colours.members.long()] = order.rank[colour]
+    pixel_count, room = math.prod(shape), tile_keys.keys.shape[0]
+    parent = torch.empty(pixel_count, dtype=torch.int32, device=order.vertex_of_key.device)
+    if tile_keys.ranks is None:
+        assert tile_keys.sorted_pixels is not None
+        assert tile_keys.first_pixel is not None
+        places = torch.arange(pixel_count, dtype=torch.int32, device=parent.device)
+        first = tile_keys.first_pixel[:-1].contiguous()
+        key = torch.searchsorted(first, places, right=True) - 1
+        parent[tile_keys.sorted_pixels.long()] = order.vertex_of_key[key]
         return parent
-    _follow[tile_programs(images * tiles.tiles)](
-        colours.local,
-        colours.first,
-        order.rank,
+    _assign_pixels[tile_programs(images * tiles.count)](
+        tile_keys.ranks,
+        tile_keys.first_of_tile,
+        order.vertex_of_key,
         parent,
         tiles.top,
         tiles.left,
         tiles.rows,
         tiles.columns,
-        images * tiles.tiles,
+        images * tiles.count,
         room,
         height,
         width,
-        BLOCK=max(32, triton.next_power_of_2(tiles.most)),
+        BLOCK=max(32, triton.next_power_of_2(tiles.max_pixels)),
         num_warps=1,
     )
     return parent
 
 
 @kernel("rows", "columns", "tiles", "room", "height", "width")
-def _follow(
-    local,
-    first,
-    rank,
+def _assign_pixels(
+    ranks,
+    first_of_tile,
+    vertex_of_key,
     parent,
     top,
     left,
@@ -213,11 +208,11 @@ def _follow(
     width,
     BLOCK: tl.constexpr,
 ):
-    """The vertices of tiles' pixels."""
+    """Store the vertex of each pixel, tile by tile."""
     p = tl.arange(0, BLOCK)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         tables = top, left, rows, columns
         inside, pixel, begin = tile_pixels(*tables, tile, height, width, p)
-        colour = tl.load(first + tile) + tl.load(local + begin + p, mask=inside, other=0)
-        vertex = tl.load(rank + tl.minimum(colour, room - 1), mask=inside, other=0)
+        key = tl.load(first_of_tile + tile) + tl.load(ranks + begin + p, mask=inside, other=0)
+        vertex = tl.load(vertex_of_key + tl.minimum(key, room - 1), mask=inside, other=0)
         tl.store(parent + pixel, vertex, mask=inside)

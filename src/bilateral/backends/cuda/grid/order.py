@@ -1,8 +1,8 @@
-"""The order of vertices: by a code whose bits are those of all coordinates, level by level.
+"""Sort vertices by a code that interleaves the bits of their coordinates, level by level.
 
-So the vertices below any one of the pyramid are consecutive, at every level, and neighbours lie
-close together. Of the lowest bits a code has only their sum's: in what order the few vertices below
-one of the first level are, does not matter.
+So the vertices below one vertex of the pyramid are consecutive at every level, and neighbours lie
+close together. The lowest bits of all coordinates share one bit of the code, that of their sum: the
+order of the few vertices below one vertex of the first level does not matter.
 """
 
 from collections.abc import Sequence
@@ -17,138 +17,149 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bilateral.backends.cuda.constants import hold
-from bilateral.backends.cuda.grid.colours import Colours, Features, divide
-from bilateral.backends.cuda.grid.layout import Layout
+from bilateral.backends.cuda.grid.keys import TileKeys
+from bilateral.backends.cuda.grid.reference import Binning
+from bilateral.backends.cuda.grid.tiles import TileLayout, divide
 from bilateral.backends.cuda.kernel import kernel
 
 WORD = 62
-"""Bits of a code in one number."""
+"""Bits of a code in one word of 64 bits."""
 _SHORT = 32
-"""And if there are no more than these: half as much to sort."""
+"""Codes of at most this many bits are one word of 32 bits, which sorts in half the time."""
 _CHUNK = 5
-"""Bits of a key that are looked up at once: so many numbers are in one line of the cache."""
+"""Bits of a key that one table look-up translates: 32 numbers fit in one line of the cache."""
 _BLOCK = 256
 
 Table = NDArray[np.int64]
 
 
 class Order(NamedTuple):
-    """The vertices' order among the colours of all tiles."""
+    """The order of the vertices. Keys are numbered as in `TileKeys`."""
 
-    colour: Tensor
-    """Of each vertex."""
-    rank: Tensor
-    """The vertex of each colour."""
+    key_of_vertex: Tensor
+    """(room,) int32: number of each vertex's key."""
+    vertex_of_key: Tensor
+    """(room,) int32: the inverse permutation."""
     mass: Tensor
-    """The number of pixels of each vertex."""
+    """(room,) int32: number of pixels of each vertex."""
     codes: Tensor
-    """(words, vertices), the lowest bits first, sorted.
+    """(words, room) int32 or int64: sorted codes, the word of the lowest bits first.
 
-    Vertices below the same one of the first level differ in the lowest bit alone, or not at all.
+    Vertices below the same vertex of the first level differ at most in the lowest bit.
     """
-    below: tuple[int, ...]
-    """How many bits of a code are lost at each level, from 0 on."""
+    lost_bits: tuple[int, ...]
+    """Number of a code's bits that each level of the pyramid, from 0 on, ignores."""
 
     @property
     def parity(self) -> Tensor:
-        """Of the sum of each vertex's coordinates, that no two neighbours share; int8."""
+        """(room,) int8: parity of the sum of each vertex's coordinates; neighbours differ."""
         return (self.codes[0] & 1).to(torch.int8)
 
 
-class _Tables(NamedTuple):
-    """Of one word of codes: a vertex's is the exclusive or of what is looked up in all."""
+class _CodeTables(NamedTuple):
+    """Look-up tables for one word of codes: a code is the exclusive or of all entries found."""
 
-    down: Tensor
-    """By the row of tiles, counted through the batch."""
-    across: Tensor
-    """By the column."""
-    key: Tensor
-    """By each chunk of the key, one after the other."""
+    by_row: Tensor
+    """(images * rows,): entry of each row of tiles, counted through the batch."""
+    by_column: Tensor
+    """(columns,): entry of each column of tiles."""
+    by_key: Tensor
+    """(chunks, 2^_CHUNK): entry of each value of each chunk of a key."""
 
 
-def sort_vertices(colours: Colours, tiles: Layout, features: Features, images: int) -> Order:
-    """Put colours in order."""
-    room, device = colours.keys.shape[0], colours.keys.device
-    channels = features.affine.shape[0]
-    tables, below = hold(_tables(tiles, channels, features.field, images))
-    codes = torch.empty((len(tables), room), dtype=tables[0].key.dtype, device=device)
+def sort_vertices(tile_keys: TileKeys, tiles: TileLayout, bins: Binning, images: int) -> Order:
+    """Number the vertices in the order of their codes."""
+    room, device = tile_keys.keys.shape[0], tile_keys.keys.device
+    channels = bins.affine.shape[0]
+    tables, lost_bits = hold(_code_tables(tiles, channels, bins.field, images))
+    codes = torch.empty((len(tables), room), dtype=tables[0].by_key.dtype, device=device)
     for table, word in zip(tables, codes, strict=True):
         _find_codes[(triton.cdiv(room, _BLOCK),)](
-            colours.keys,
-            colours.tile,
-            colours.total,
+            tile_keys.keys,
+            tile_keys.tile,
+            tile_keys.total,
             *table,
             word,
             room,
             tiles.columns,
             CHUNK=_CHUNK,
-            CHUNKS=table.key.shape[0],
+            CHUNKS=table.by_key.shape[0],
             BLOCK=_BLOCK,
         )
     if len(tables) == 1:
-        ordered, places = torch.sort(codes[0], stable=True)
+        ordered, key_numbers = torch.sort(codes[0], stable=True)
         codes = ordered[None]
     else:
-        places = torch.argsort(codes[0], stable=True)
+        key_numbers = torch.argsort(codes[0], stable=True)
         for word in codes[1:]:
-            places = places[torch.argsort(word[places], stable=True)]
-        codes = codes[:, places].contiguous()
-    colour, rank, mass = (torch.empty_like(places, dtype=torch.int32) for _ in range(3))
-    _place[(triton.cdiv(room, _BLOCK),)](
-        places, colours.size, colour, rank, mass, room, BLOCK=_BLOCK
+            key_numbers = key_numbers[torch.argsort(word[key_numbers], stable=True)]
+        codes = codes[:, key_numbers].contiguous()
+    key_of_vertex, vertex_of_key, mass = (
+        torch.empty_like(key_numbers, dtype=torch.int32) for _ in range(3)
     )
-    return Order(colour, rank, mass, codes, below)
+    _store_order[(triton.cdiv(room, _BLOCK),)](
+        key_numbers,
+        tile_keys.pixel_count,
+        key_of_vertex,
+        vertex_of_key,
+        mass,
+        room,
+        BLOCK=_BLOCK,
+    )
+    return Order(key_of_vertex, vertex_of_key, mass, codes, lost_bits)
 
 
 @lru_cache(maxsize=32)
-def _tables(
-    tiles: Layout, channels: int, field: int, images: int
-) -> tuple[list[_Tables], tuple[int, ...]]:
-    """Tables for each word, and how many bits of a code are below each level."""
-    (x, y, key), below = _places(*tiles.bits, channels, field)
-    image = range(below[-1], below[-1] + (images - 1).bit_length())
+def _code_tables(
+    tiles: TileLayout, channels: int, field: int, images: int
+) -> tuple[list[_CodeTables], tuple[int, ...]]:
+    """Return the tables of each word, and the number of bits that each level ignores."""
+    (x, y, key), lost_bits = _bit_places(*tiles.bits, channels, field)
+    image = range(lost_bits[-1], lost_bits[-1] + (images - 1).bit_length())
     short = image.stop <= _SHORT
     columns, rows = tiles.column_cell.cpu().numpy(), tiles.row_cell.cpu().numpy()
     number = np.arange(1 << _CHUNK)
 
     def table(values: Table) -> Tensor:
-        kept = values.astype(np.uint32).view(np.int32) if short else values
-        return torch.from_numpy(np.ascontiguousarray(kept)).to(tiles.column_cell.device)
+        stored = values.astype(np.uint32).view(np.int32) if short else values
+        return torch.from_numpy(np.ascontiguousarray(stored)).to(tiles.column_cell.device)
 
-    found = []
+    tables = []
     for word in range(-(-image.stop // WORD)):
-        first = _spread(np.arange(images), image, word)
-        down = first[:, np.newaxis] ^ _spread(rows, y, word)
+        of_image = _spread_bits(np.arange(images), image, word)
+        by_row = of_image[:, np.newaxis] ^ _spread_bits(rows, y, word)
         if short:
-            down ^= 1 << 31  # fills the numbers below 0, too
-        chunks = [_spread(number, key[k : k + _CHUNK], word) for k in range(0, len(key), _CHUNK)]
-        across = _spread(columns, x, word)
-        found.append(_Tables(table(down.ravel()), table(across), table(np.stack(chunks))))
-    return found, below
+            by_row ^= 1 << 31  # signed integers sort as unsigned ones
+        by_key = [
+            _spread_bits(number, key[k : k + _CHUNK], word) for k in range(0, len(key), _CHUNK)
+        ]
+        by_column = _spread_bits(columns, x, word)
+        tables.append(_CodeTables(table(by_row.ravel()), table(by_column), table(np.stack(by_key))))
+    return tables, lost_bits
 
 
-def _places(
-    across: int, down: int, channels: int, field: int
+def _bit_places(
+    x_bits: int, y_bits: int, channels: int, field: int
 ) -> tuple[tuple[list[int], list[int], list[int]], tuple[int, ...]]:
-    """The places in a code of the bits of x, y and a key; and how many are below each level.
+    """Return the places in a code of the bits of x, y and a key, and each level's lost bits.
 
-    The lowest bits of all coordinates share a place: by exclusive or, that of their sum is there.
+    The lowest bits of all coordinates share place 0, where the exclusive or leaves their sum's.
     """
-    x, y, key = [0] * across, [0] * down, [0] * (field * channels)
-    below = [0]
+    x, y, key = [0] * x_bits, [0] * y_bits, [0] * (field * channels)
+    lost_bits = [0]
     count = 1
-    for level in range(1, max(across, down, field)):
-        below.append(count)
-        fields = [(key, field * k, field) for k in range(channels)]
-        for places, first, size in [(x, 0, across), (y, 0, down), *fields]:
+    for level in range(1, max(x_bits, y_bits, field)):
+        lost_bits.append(count)
+        features = [(key, field * k, field) for k in range(channels)]
+        for places, first, size in [(x, 0, x_bits), (y, 0, y_bits), *features]:
             if level < size:
                 places[first + level] = count
                 count += 1
-    return (x, y, key), (*below, count)
+    return (x, y, key), (*lost_bits, count)
 
 
-def _spread(values: NDArray[Any], places: Sequence[int], word: int) -> Table:
-    """Values with each bit at its place in a code, as far as that is in a word."""
+def _spread_bits(values: NDArray[Any], places: Sequence[int], word: int) -> Table:
+    """Move each bit of the values to its place in a code, if that place lies in the word."""
     out = np.zeros(values.shape, np.int64)
     for bit, place in enumerate(places):
         if place // WORD == word:
@@ -156,10 +167,10 @@ def _spread(values: NDArray[Any], places: Sequence[int], word: int) -> Table:
     return out
 
 
-@kernel("tiles", "room", "columns")
+@kernel("tile_of_key", "room", "columns")
 def _find_codes(
     keys,
-    tiles,
+    tile_of_key,
     total,
     by_row,
     by_column,
@@ -171,10 +182,11 @@ def _find_codes(
     CHUNKS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """Store one word of each key's code."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < room
     there = mask & (i < tl.load(total))
-    tile = tl.load(tiles + i, mask=there, other=0)
+    tile = tl.load(tile_of_key + i, mask=there, other=0)
     key = tl.load(keys + i, mask=there, other=0)
     row, column = divide(tile, columns)
     code = tl.load(by_row + row, mask=there, other=0)
@@ -182,16 +194,19 @@ def _find_codes(
     for k in tl.static_range(CHUNKS):
         chunk = ((key >> (k * CHUNK)) & ((1 << CHUNK) - 1)).to(tl.int32)
         code ^= tl.load(by_key + (k << CHUNK) + chunk, mask=there, other=0)
-    # What is not there comes last.
+    # Entries after the last key come last.
     last = (1 << 31) - 1 if codes.dtype.element_ty == tl.int32 else 1 << 62
     tl.store(codes + i, tl.where(there, code, last), mask=mask)
 
 
 @kernel("room")
-def _place(places, size, colour, rank, mass, room, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < room
-    own = tl.load(places + i, mask=mask, other=0)
-    tl.store(colour + i, own.to(tl.int32), mask=mask)
-    tl.store(rank + own, i, mask=mask)
-    tl.store(mass + i, tl.load(size + own, mask=mask, other=0), mask=mask)
+def _store_order(
+    key_numbers, pixel_count, key_of_vertex, vertex_of_key, mass, room, BLOCK: tl.constexpr
+):
+    """Store both permutations, and the pixel counts in the order of vertices."""
+    v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = v < room
+    key = tl.load(key_numbers + v, mask=mask, other=0)
+    tl.store(key_of_vertex + v, key.to(tl.int32), mask=mask)
+    tl.store(vertex_of_key + key, v, mask=mask)
+    tl.store(mass + v, tl.load(pixel_count + key, mask=mask, other=0), mask=mask)

@@ -1,7 +1,7 @@
-"""Ever coarser versions of the grid, by halving all coordinates (section 4 of the paper).
+"""Build the pyramid: ever coarser grids, by halving all coordinates (section 4 of the paper).
 
 Vertices are sorted so that those below a coarse vertex are consecutive. So a coarse vertex is a
-range of vertices, and sums over all ranges come from one prefix sum.
+range of vertices, and the sums over all ranges come from one prefix sum.
 """
 
 from collections.abc import Sequence
@@ -13,114 +13,124 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.backends.cuda.constants import constant
-from bilateral.backends.cuda.grid.colours import Colours
-from bilateral.backends.cuda.grid.order import WORD, Order
+from bilateral.backends.cuda.grid.image_parts import part_size
+from bilateral.backends.cuda.grid.keys import TileKeys
+from bilateral.backends.cuda.grid.order import Order
+from bilateral.backends.cuda.grid.pyramid_levels import (
+    find_first_level,
+    find_reducing_levels,
+    find_upper_levels,
+    level_masks,
+)
 from bilateral.backends.cuda.kernel import kernel
 
 _BLOCK = 256
 
 
 class Pyramid(NamedTuple):
-    """All coarse vertices: those of the first level, then of all higher ones, as far as known."""
+    """All coarse vertices: those of the first level, then those of all higher levels.
+
+    The two groups have rooms of their own. A coarse vertex that does not exist is an empty range.
+    """
 
     parent: Tensor
-    """The coarse vertex of each vertex, at the first level."""
+    """(room,) int32: coarse vertex of each vertex at the first level."""
     ancestors: Tensor
-    """(levels - 1, room of the first level): what is above these, at each level."""
+    """(levels - 1, room of the first level) int32: their coarse vertices at each higher level."""
     begin: Tensor
-    """The first vertex of each coarse one."""
+    """(coarse,) int32: first vertex of each coarse vertex."""
     end: Tensor
+    """(coarse,) int32: the vertex after its last."""
     part_before: Tensor
-    """In which program's part of an image the vertex before the first one is."""
+    """(coarse,) int32: part of an image, as in `image_parts`, of the vertex before the first."""
     part_last: Tensor
-    """And the last one."""
+    """(coarse,) int32: part of the last vertex."""
     push: Tensor
-    """For the preconditioner: 2^-(5 + level) times the number of vertices, in float64.
+    """(coarse,) float64, for the preconditioner: 2^-(5 + level) times the number of vertices.
 
-    0 where the level below has one vertex already, and where there is no coarse vertex.
+    0 where the level below has one vertex only, and where the coarse vertex does not exist.
     """
     pull: Tensor
-    """For the start: 4^-level over the number of vertices, likewise."""
+    """(coarse,) float64, for the start: 4^-level over the number of vertices, or 0 likewise."""
     totals: tuple[Tensor, Tensor]
-    """How many there are: at the first level, and at all others together; (1,) each."""
+    """Number of coarse vertices of the first level and of all higher ones, (1,) int32 each."""
     rooms: tuple[int, int]
-    """For how many of each there is room."""
+    """Room for each of them."""
 
     @property
     def ranges(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Of the coarse vertices, as kernels take them."""
+        """The ranges of coarse vertices, as `pyramid_transfer.range_sums` takes them."""
         return self.begin, self.end, self.part_before, self.part_last
 
 
 def build_pyramid(
     order: Order,
-    colours: Colours,
+    tile_keys: TileKeys,
     first_vertex: Tensor,
     depth: int,
     programs: int,
     rooms: Sequence[int] | None,
 ) -> Pyramid:
-    """The pyramid of sorted vertices; with `rooms` for its two parts, the host need not wait."""
+    """Build the pyramid of sorted vertices.
+
+    Parameters
+    ----------
+    order, tile_keys, first_vertex
+        As of the `Grid`.
+    depth : int
+        Number of levels above the grid.
+    programs : int
+        Number of parts of each image, as `Grid.programs`.
+    rooms : sequence of int, optional
+        As `Pyramid.rooms`. Without them, the host waits for the device to learn the sizes.
+    """
     codes, device = order.codes, order.codes.device
-    total = colours.total
-    room, images = codes.shape[1], first_vertex.shape[0] - 1
-    like: dict[str, Any] = {"dtype": torch.int32, "device": device}
-    kept = constant(_kept(order, depth), codes.dtype, device)
-    words = {"WORDS": codes.shape[0], "BLOCK": _BLOCK}
+    images = first_vertex.shape[0] - 1
+    tiles = tile_keys.first_of_tile.shape[0] // images
+    kept = level_masks(order, depth)
+    reduces = find_reducing_levels(codes, kept, first_vertex, depth)
+    first_level = find_first_level(
+        codes, kept, tile_keys.total, None if rooms is None else rooms[0]
+    )
+    parent, first, number, lower = first_level
+    marks, numbers, upper = find_upper_levels(
+        codes, kept, first_level, depth, None if rooms is None else rooms[1]
+    )
     weights = constant(
         tuple((2.0 ** -(5 + k), 4.0**-k) for k in range(depth + 1)), torch.float64, device
     )
-    # Which levels are more than a copy of the one below, for each image.
-    real = torch.empty((depth + 1, images), **like)
-    _find_real[(depth, triton.cdiv(images, _BLOCK))](
-        codes, first_vertex, kept, real, room, images, **words
-    )
-    new = torch.empty(room, **like)
-    grid = (triton.cdiv(room, _BLOCK),)
-    _mark_first[grid](codes, kept, total, new, room, **words)
-    number = torch.cumsum(new, 0, dtype=torch.int32)
-    lower = int(number[-1]) if rooms is None else rooms[0]
-    parent = torch.empty(room, **like)
-    first = torch.empty(lower + 1, **like)
-    _gather_first[grid](new, number, total, parent, first, room, lower, BLOCK=_BLOCK)
-    marks = torch.empty((max(depth - 1, 1), lower), **like)
-    _mark_upper[(triton.cdiv(lower, _BLOCK), max(depth - 1, 1))](
-        codes, kept, first, number, marks, room, lower, depth, **words
-    )
-    # Level after level, as they are numbered.
-    numbers = torch.cumsum(marks.view(-1), 0, dtype=torch.int32)
-    upper = int(numbers[-1]) if rooms is None else rooms[1]
+    like: dict[str, Any] = {"dtype": torch.int32, "device": device}
     ancestors = torch.empty((depth - 1 if depth > 1 else 0, lower), **like)
     begin, end, part_before, part_last = (torch.empty(lower + upper, **like) for _ in range(4))
     push, pull = (torch.empty_like(begin, dtype=torch.float64) for _ in range(2))
-    _gather_upper[(triton.cdiv(lower, _BLOCK), max(depth, 1))](
+    _gather_levels[(triton.cdiv(lower, _BLOCK), max(depth, 1))](
         marks,
         numbers,
         first,
         number,
-        order.colour,
-        colours.tile,
-        real,
+        order.key_of_vertex,
+        tile_keys.tile,
+        reduces,
         weights,
         ancestors,
         begin,
         end,
         push,
         pull,
-        room,
+        codes.shape[1],
         lower,
         upper,
         images,
-        colours.first.shape[0] // images,
+        tiles,
         BLOCK=_BLOCK,
     )
     totals = number[-1:], numbers[-1:]
-    _finish[(triton.cdiv(lower + upper, _BLOCK),)](
+    _finish_ranges[(triton.cdiv(lower + upper, _BLOCK),)](
         begin,
         end,
         first_vertex,
-        order.colour,
-        colours.tile,
+        order.key_of_vertex,
+        tile_keys.tile,
         part_before,
         part_last,
         push,
@@ -128,7 +138,7 @@ def build_pyramid(
         *totals,
         lower,
         upper,
-        colours.first.shape[0] // images,
+        tiles,
         programs,
         BLOCK=_BLOCK,
     )
@@ -136,102 +146,15 @@ def build_pyramid(
     return Pyramid(parent, ancestors, begin, end, *parts, push, pull, totals, (lower, upper))
 
 
-def _kept(order: Order, depth: int) -> tuple[tuple[int, ...], ...]:
-    """The bits of each word of a code that are kept at each level, from 0 on."""
-
-    def bits(lost: int) -> int:
-        return -(1 << lost) if lost < 8 * order.codes.element_size() else 0
-
-    words = range(order.codes.shape[0])
-    return tuple(
-        tuple(bits(min(max(lost - WORD * word, 0), WORD)) for word in words)
-        for lost in order.below[: depth + 1]
-    )
-
-
-@triton.jit
-def _differ(codes, a, b, mask, room, kept, WORDS: tl.constexpr):
-    """Whether two codes do, in the bits kept at a level."""
-    found = tl.load(codes + a, mask=mask, other=0) ^ tl.load(codes + b, mask=mask, other=0)
-    found &= tl.load(kept)
-    if WORDS == 2:
-        codes += room.to(tl.int64)
-        high = tl.load(codes + a, mask=mask, other=0) ^ tl.load(codes + b, mask=mask, other=0)
-        found |= high & tl.load(kept + 1)
-    return found != 0
-
-
-@kernel("room", "images")
-def _find_real(
-    codes, first_vertex, kept, real, room, images, WORDS: tl.constexpr, BLOCK: tl.constexpr
-):
-    level = tl.program_id(0) + 1
-    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < images
-    low = tl.load(first_vertex + i, mask=mask, other=0)
-    high = tl.load(first_vertex + i + 1, mask=mask, other=1) - 1
-    high = tl.maximum(tl.minimum(high, room - 1), low)  # should there be too little room
-    kept += (level - 1) * WORDS
-    differ = _differ(codes, low, high, mask & (low < room), room, kept, WORDS)
-    several = (low < high) & (differ | (level == 1))
-    tl.store(real + level * images + i, several.to(tl.int32), mask=mask)
-
-
-@kernel("room")
-def _mark_first(codes, kept, total, new, room, WORDS: tl.constexpr, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < room
-    there = mask & (i < tl.load(total))
-    differ = _differ(codes, i, tl.maximum(i - 1, 0), there, room, kept + WORDS, WORDS)
-    tl.store(new + i, (there & (differ | (i == 0))).to(tl.int32), mask=mask)
-
-
-@kernel("room", "lower")
-def _gather_first(new, number, total, parent, first, room, lower, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = i < room
-    own = tl.load(number + i, mask=mask, other=1) - 1
-    tl.store(parent + i, tl.minimum(own, lower - 1), mask=mask)
-    starts = mask & (tl.load(new + i, mask=mask, other=0) != 0)
-    tl.store(first + own, i, mask=starts & (own < lower))
-    there = tl.minimum(tl.load(total), room)
-    tl.store(first + tl.minimum(own + 1, lower), there, mask=i == there - 1)
-
-
-@kernel("room", "lower", "depth")
-def _mark_upper(
-    codes,
-    kept,
-    first,
-    number,
-    marks,
-    room,
-    lower,
-    depth,
-    WORDS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Which vertices of the first level begin one of a higher level."""
-    j = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    level = tl.program_id(1) + 2
-    there = j < tl.minimum(tl.load(number + room - 1), lower)
-    v = tl.load(first + j, mask=there, other=1)
-    kept += tl.minimum(level, depth) * WORDS
-    differ = _differ(codes, v, tl.maximum(v - 1, 0), there, room, kept, WORDS)
-    mark = there & (differ | (j == 0)) & (j * 0 + level <= depth)
-    to = marks + (level - 2) * lower.to(tl.int64) + j
-    tl.store(to, mark.to(tl.int32), mask=j < lower)
-
-
 @kernel("room", "lower", "upper", "images", "tiles")
-def _gather_upper(
+def _gather_levels(
     marks,
     numbers,
     first,
     number,
-    colour,
-    tile,
-    real,
+    key_of_vertex,
+    tile_of_key,
+    reduces,
     weights,
     ancestors,
     begin,
@@ -245,51 +168,56 @@ def _gather_upper(
     tiles,
     BLOCK: tl.constexpr,
 ):
-    """Ranges and weights of all coarse vertices of a level, and what is above the first's."""
+    """Store the ranges and weights of the coarse vertices of a level, and the ancestors.
+
+    One program handles vertices j of the first level. A vertex of a higher level is stored by the
+    programs of the first and of the last vertex j below it.
+    """
     j = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     level = tl.program_id(1) + 1
     count = tl.minimum(tl.load(number + room - 1), lower)
     there = j < count
     v = tl.load(first + j, mask=there, other=0)
-    last = tl.load(first + j + 1, mask=there, other=0)
+    after_last = tl.load(first + j + 1, mask=there, other=0)
     starting, ending = there, there
-    own = j
+    coarse = j
     if level > 1:
         row = (level - 2) * lower.to(tl.int64)
         starting = there & (tl.load(marks + row + j, mask=there, other=0) != 0)
-        after = tl.load(marks + row + j + 1, mask=there & (j + 1 < count), other=1)
-        ending = there & (after != 0)
-        own = lower + tl.load(numbers + row + j, mask=there, other=1) - 1
-        own = tl.minimum(own, lower + tl.maximum(upper - 1, 0))
-        starting = starting & (own < lower + upper)
-        ending = ending & (own < lower + upper)
-        tl.store(ancestors + row + j, own, mask=there)
-    tl.store(begin + own, v, mask=starting)
-    tl.store(end + own, last, mask=ending)
-    colour_v = tl.load(colour + v, mask=starting, other=0)
-    image = tl.load(tile + colour_v, mask=starting, other=0) // tiles
-    counts = tl.load(real + level * images + image, mask=starting, other=0).to(tl.float64)
-    tl.store(push + own, counts * tl.load(weights + 2 * level), mask=starting)
-    tl.store(pull + own, counts * tl.load(weights + 2 * level + 1), mask=starting)
+        next_mark = tl.load(marks + row + j + 1, mask=there & (j + 1 < count), other=1)
+        ending = there & (next_mark != 0)
+        coarse = lower + tl.load(numbers + row + j, mask=there, other=1) - 1
+        coarse = tl.minimum(coarse, lower + tl.maximum(upper - 1, 0))
+        starting = starting & (coarse < lower + upper)
+        ending = ending & (coarse < lower + upper)
+        tl.store(ancestors + row + j, coarse, mask=there)
+    tl.store(begin + coarse, v, mask=starting)
+    tl.store(end + coarse, after_last, mask=ending)
+    key = tl.load(key_of_vertex + v, mask=starting, other=0)
+    image = tl.load(tile_of_key + key, mask=starting, other=0) // tiles
+    counts = tl.load(reduces + level * images + image, mask=starting, other=0).to(tl.float64)
+    tl.store(push + coarse, counts * tl.load(weights + 2 * level), mask=starting)
+    tl.store(pull + coarse, counts * tl.load(weights + 2 * level + 1), mask=starting)
 
 
 @triton.jit
-def _part(v, on, first_vertex, colour, tile, tiles, programs):
-    own = tl.load(colour + v, mask=on, other=0)
-    image = tl.load(tile + own, mask=on, other=0) // tiles
+def _part_of_vertex(v, on, first_vertex, key_of_vertex, tile_of_key, tiles, programs):
+    """Return the part of vertices v, counted through the batch."""
+    key = tl.load(key_of_vertex + v, mask=on, other=0)
+    image = tl.load(tile_of_key + key, mask=on, other=0) // tiles
     first = tl.load(first_vertex + image, mask=on, other=0)
-    after = tl.load(first_vertex + image + 1, mask=on, other=1)
-    size = (after - first + programs - 1) // programs  # as sums.part_of_image
+    end = tl.load(first_vertex + image + 1, mask=on, other=1)
+    size = part_size(first, end, programs)
     return image * programs + (v - first) // tl.maximum(size, 1)
 
 
 @kernel("lower", "upper", "tiles", "programs")
-def _finish(
+def _finish_ranges(
     begin,
     end,
     first_vertex,
-    colour,
-    tile,
+    key_of_vertex,
+    tile_of_key,
     part_before,
     part_last,
     push,
@@ -302,22 +230,29 @@ def _finish(
     programs,
     BLOCK: tl.constexpr,
 ):
-    """Parts of coarse vertices, and what their sizes do to their weights; 0 where there is none."""
+    """Store the parts at both ends of each range, and scale its weights by its size.
+
+    Everything is 0 where a coarse vertex does not exist.
+    """
     g = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = g < lower + upper
     first = g < lower
     there = first & (g < tl.load(lower_total))
     there = there | (mask & (first == 0) & (g - lower < tl.load(upper_total)))
-    from_ = tl.load(begin + g, mask=there, other=0)
-    to = tl.load(end + g, mask=there, other=0)
-    tl.store(begin + g, from_, mask=mask)
-    tl.store(end + g, to, mask=mask)
-    on_low, on_high = there & (from_ > 0), there & (to > 0)
-    before = _part(from_ - 1, on_low, first_vertex, colour, tile, tiles, programs)
-    last = _part(to - 1, on_high, first_vertex, colour, tile, tiles, programs)
+    low = tl.load(begin + g, mask=there, other=0)
+    high = tl.load(end + g, mask=there, other=0)
+    tl.store(begin + g, low, mask=mask)
+    tl.store(end + g, high, mask=mask)
+    on_low, on_high = there & (low > 0), there & (high > 0)
+    before = _part_of_vertex(
+        low - 1, on_low, first_vertex, key_of_vertex, tile_of_key, tiles, programs
+    )
+    last = _part_of_vertex(
+        high - 1, on_high, first_vertex, key_of_vertex, tile_of_key, tiles, programs
+    )
     tl.store(part_before + g, tl.where(on_low, before, 0), mask=mask)
     tl.store(part_last + g, tl.where(on_high, last, 0), mask=mask)
-    size = (to - from_).to(tl.float64)
+    size = (high - low).to(tl.float64)
     up = tl.load(push + g, mask=there, other=0) * size
     down = tl.load(pull + g, mask=there, other=0) / tl.maximum(size, 1.0)
     tl.store(push + g, up, mask=mask)

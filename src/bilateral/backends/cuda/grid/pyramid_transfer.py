@@ -1,7 +1,8 @@
-"""Sums over the vertices of coarser ones, and back.
+"""Move vectors up and down the pyramid: P sums over coarse vertices, P^T spreads their values.
 
-Coarse vertices are ranges, whose sums come from prefix sums in float64: each program sums its part
-of an image's vertices, and what came before the parts is added where ranges end.
+A coarse vertex is a range of vertices. Its sum comes from prefix sums in float64: each program
+computes those of its part of an image, and the sums of whole parts are added where a range spans
+several.
 """
 
 import torch
@@ -10,20 +11,22 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.backends.cuda.grid.grid import Grid
+from bilateral.backends.cuda.grid.image_parts import part_of_image
 from bilateral.backends.cuda.kernel import kernel
+from bilateral.backends.cuda.places import places
 
 _BLOCK = 256
 
 
 def over_coarse_sums(grid: Grid, values: Tensor, factors: Tensor) -> Tensor:
-    """Factors over the sums of (n_vertices, K) values of coarse vertices; 0 where those are 0."""
+    """Return factors / P values for (room, K) values, or 0 where P values is 0."""
     return _coarse(grid, values, None, factors, over=True)
 
 
 def push_pull(grid: Grid, values: Tensor, weight: Tensor | None = None) -> Tensor:
-    """H v of (n_vertices, K): each one's own value and its means over ever larger surroundings.
+    """Return H v of (room, K): the value of each vertex plus its means over all coarser levels.
 
-    With weights (n_vertices,) it is H v / H weight.
+    With a weight, (room,), return H v / H weight instead.
     """
     values = values.contiguous()
     columns = values.shape[1] + (weight is not None)
@@ -31,7 +34,7 @@ def push_pull(grid: Grid, values: Tensor, weight: Tensor | None = None) -> Tenso
     out = torch.empty_like(values)
     padded = triton.next_power_of_2(columns)
     block = max(16, _BLOCK // padded)
-    _add_above[(triton.cdiv(grid.room, block),)](
+    _add_ancestors[(triton.cdiv(grid.room, block),)](
         values,
         weight,
         means,
@@ -56,11 +59,11 @@ def _coarse(
     factors: Tensor,
     over: bool = False,
 ) -> Tensor:
-    """Sums over coarse vertices, those of the weight first, times factors, or factors over them."""
+    """Return factors * P values, or factors / P values if `over`; a weight is the first column."""
     columns = values.shape[1] + (weight is not None)
-    prefix = Prefix(grid, values, columns)
+    prefix = PrefixSums(grid, values, columns)
     size = {"KP": prefix.padded, "BLOCK": prefix.block, "num_warps": 8}
-    _sum_parts_of_images[(grid.programs, grid.shape[0])](
+    _prefix_sum_parts[(grid.programs, grid.shape[0])](
         values, weight, grid.first_vertex, prefix.sums, prefix.parts, columns, **size
     )
     pyramid = grid.pyramid
@@ -81,37 +84,34 @@ def _coarse(
     return out
 
 
-class Prefix:
-    """Memory for prefix sums of vectors in so many columns, by the programs of each image."""
+class PrefixSums:
+    """Memory for the prefix sums of vectors with K columns, by the programs of each image."""
 
     def __init__(self, grid: Grid, like: Tensor, columns: int) -> None:
         self.padded = triton.next_power_of_2(columns)
+        """KP of kernels."""
         self.block = max(16, 512 // self.padded)
+        """BLOCK of kernels that compute prefix sums."""
         self.sums = torch.empty((grid.room, columns), dtype=torch.float64, device=like.device)
+        """(room, K): prefix sums within each part of an image."""
         shape = grid.shape[0], grid.programs, self.padded
         self.parts = torch.empty(shape, dtype=torch.float64, device=like.device)
+        """(images, programs, KP): sums over whole parts."""
         parts = grid.shape[0] * grid.programs
         self.padded_parts = triton.next_power_of_2(parts)
+        """PA of kernels that call `range_sums`."""
         self.range_block = max(16, _BLOCK // self.padded)
+        """BLOCK of kernels that call `range_sums`."""
         before = torch.empty(
             (self.padded_parts, self.padded), dtype=torch.float64, device=like.device
         )
         self.arguments = self.sums, self.parts, before, parts
-        """Of kernels that call `range_sums`."""
+        """Arguments of `range_sums`, after the ranges."""
 
 
 @triton.jit
-def part_of_image(first_vertex, image, program, programs):
-    """The vertices of a program's part of an image."""
-    begin, end = tl.load(first_vertex + image), tl.load(first_vertex + image + 1)
-    size = (end - begin + programs - 1) // programs
-    low = tl.minimum(begin + program * size, end)
-    return low, tl.minimum(low + size, end)
-
-
-@triton.jit
-def _read(values, weight, i, mask, columns, k):
-    """The columns of vertices i, of which the first may be their weight."""
+def _load_columns(values, weight, i, mask, columns, k):
+    """Load all columns of vertices i; with a weight, it is the first column."""
     if weight is None:
         both = mask[:, None] & (k < columns)[None, :]
         at = i.to(tl.int64)[:, None] * columns + k[None, :]
@@ -125,20 +125,19 @@ def _read(values, weight, i, mask, columns, k):
 
 
 @kernel()
-def _sum_parts_of_images(
+def _prefix_sum_parts(
     values, weight, first_vertex, sums, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Prefix sums within the parts, and their totals."""
+    """Store the prefix sums within one part of an image, and the sum of the part."""
     program, image = tl.program_id(0), tl.program_id(1)
     programs = tl.num_programs(0)
     begin, end = part_of_image(first_vertex, image, program, programs)
     k = tl.arange(0, KP)
     before = tl.zeros((KP,), tl.float64)
-    for at in range(begin, end, BLOCK):
-        i = at + tl.arange(0, BLOCK)
-        both = (i < end)[:, None] & (k < channels)[None, :]
-        where = i.to(tl.int64)[:, None] * channels + k[None, :]
-        own = _read(values, weight, i, i < end, channels, k).to(tl.float64)
+    for block in range(begin, end, BLOCK):
+        i = block + tl.arange(0, BLOCK)
+        where, both = places(i, i < end, channels, KP)
+        own = _load_columns(values, weight, i, i < end, channels, k).to(tl.float64)
         tl.store(sums + where, tl.cumsum(own, 0) + before[None, :], mask=both)
         before += tl.sum(own, 0)
     tl.store(parts + (image * programs + program) * KP + k, before)
@@ -160,32 +159,33 @@ def range_sums(
     KP: tl.constexpr,
     PA: tl.constexpr,
 ):
-    """Sums over [begin, end): from the prefix sums at both ends, and the parts in between.
+    """Return the sums over the ranges [begin, end) of coarse vertices g, (BLOCK, KP) float64.
 
-    Where there are several, they are added up in `before`, by each program that needs them: all
-    write the same. A range's sum does not depend on what others a program has, as room decides.
+    A sum is the difference of the prefix sums at both ends, plus the `count` parts in between.
+    Where a range spans several parts, each program that needs them computes the prefix sums of all
+    parts in `before`: all programs write the same numbers. A range's sum does not depend on the
+    other ranges of a program, which depend on the room.
     """
     k = tl.arange(0, KP)
     low = tl.load(begin + g, mask=mask, other=0) - 1
     high = tl.load(end + g, mask=mask, other=0) - 1
-    columns = (k < channels)[None, :]
-    at_low = low.to(tl.int64)[:, None] * channels + k[None, :]
-    at_high = high.to(tl.int64)[:, None] * channels + k[None, :]
-    total = tl.load(sums + at_high, mask=(mask & (high >= 0))[:, None] & columns, other=0)
-    total -= tl.load(sums + at_low, mask=(mask & (low >= 0))[:, None] & columns, other=0)
+    at_low, on_low = places(low, mask & (low >= 0), channels, KP)
+    at_high, on_high = places(high, mask & (high >= 0), channels, KP)
+    total = tl.load(sums + at_high, mask=on_high, other=0)
+    total -= tl.load(sums + at_low, mask=on_low, other=0)
     from_part = tl.load(part_before + g, mask=mask, other=0)
     to_part = tl.load(part_last + g, mask=mask, other=0)
-    apart = to_part - from_part
-    most = tl.max(apart, 0)
+    spanned = to_part - from_part
+    most = tl.max(spanned, 0)
     if most > 0:
         at = from_part[:, None] * KP + k[None, :]
-        total += tl.load(parts + at, mask=(apart == 1)[:, None], other=0)
+        total += tl.load(parts + at, mask=(spanned == 1)[:, None], other=0)
     if most > 1:
         p = tl.arange(0, PA)
         own = tl.load(parts + p[:, None] * KP + k[None, :], mask=(p < count)[:, None], other=0)
         tl.store(before + p[:, None] * KP + k[None, :], tl.cumsum(own, 0) - own)
         tl.debug_barrier()
-        several = (apart > 1)[:, None]
+        several = (spanned > 1)[:, None]
         between = tl.load(before + to_part[:, None] * KP + k[None, :], mask=several, other=0)
         at = from_part[:, None] * KP + k[None, :]
         total += between - tl.load(before + at, mask=several, other=0)
@@ -211,6 +211,7 @@ def _sum_ranges(
     PA: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """Store the sums over coarse vertices times factors, or factors over the sums if OVER."""
     g = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = g < room
     ranges = begin, end, part_before, part_last
@@ -220,28 +221,27 @@ def _sum_ranges(
         total = tl.where(total > 0, factor / tl.where(total > 0, total, 1.0), 0.0)
     else:
         total *= factor
-    k = tl.arange(0, KP)
-    to = g.to(tl.int64)[:, None] * channels + k[None, :]
-    tl.store(out + to, total.to(out.dtype.element_ty), mask=mask[:, None] & (k < channels)[None, :])
+    to, both = places(g, mask, channels, KP)
+    tl.store(out + to, total.to(out.dtype.element_ty), mask=both)
 
 
 @triton.jit
-def above(values, ancestors, up, mask, lower, channels, LEVELS: tl.constexpr, k):
-    """What coarse vertices of the first level have, and those above, added up."""
+def sum_ancestors(values, ancestors, up, mask, lower, channels, LEVELS: tl.constexpr, k):
+    """Add up the values of coarse vertices `up` of the first level and of all their ancestors."""
     both = mask[:, None] & (k < channels)[None, :]
-    higher = (up,)
+    chain = (up,)
     for level in tl.static_range(LEVELS):
-        own = tl.load(ancestors + level * lower.to(tl.int64) + up, mask=mask, other=0)
-        higher += (own,)  # type: ignore[assignment]
+        ancestor = tl.load(ancestors + level * lower.to(tl.int64) + up, mask=mask, other=0)
+        chain += (ancestor,)  # type: ignore[assignment]
     total = tl.zeros((up.shape[0], k.shape[0]), values.dtype.element_ty)
     for level in tl.static_range(LEVELS + 1):
-        at = higher[level].to(tl.int64)[:, None] * channels + k[None, :]
+        at = chain[level].to(tl.int64)[:, None] * channels + k[None, :]
         total += tl.load(values + at, mask=both, other=0)
     return total
 
 
 @kernel("room", "lower")
-def _add_above(
+def _add_ancestors(
     values,
     weight,
     means,
@@ -256,16 +256,16 @@ def _add_above(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """A vertex's own values and what is above; with weights, the others over the first column."""
+    """Add the means of all ancestors to each vertex; with a weight, divide by the first column."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     k = tl.arange(0, KP)
-    sums = _read(values, weight, i, mask, channels, k)
+    sums = _load_columns(values, weight, i, mask, channels, k)
     up = tl.load(parent + i, mask=mask, other=0)
-    sums += above(means, ancestors, up, mask, lower, channels, LEVELS, k)
+    sums += sum_ancestors(means, ancestors, up, mask, lower, channels, LEVELS, k)
     if weight is None:
-        to = i.to(tl.int64)[:, None] * channels + k[None, :]
-        tl.store(out + to, sums, mask=mask[:, None] & (k < channels)[None, :])
+        to, both = places(i, mask, channels, KP)
+        tl.store(out + to, sums, mask=both)
     else:
         first = tl.sum(tl.where(k[None, :] == 0, sums, 0.0), 1)
         first = tl.where(mask, first, 1.0)[:, None]

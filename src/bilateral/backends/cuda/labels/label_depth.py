@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.prefix import earlier, later
+from bilateral.backends.cuda.prefix import maximum, minimum
 
 _BLOCK = 256
 _ROWS, _COLUMNS = 64, 16
@@ -61,7 +61,7 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
         edge |= _differs(labels, i + 1, mask & (x + 1 < width), own)
         edge |= _differs(labels, i - width, mask & (y > 0), own)
         edge |= _differs(labels, i + width, mask & (y + 1 < height), own)
-        seen = tl.associative_scan(tl.where(edge, y, -_FAR), 0, later)
+        seen = tl.associative_scan(tl.where(edge, y, -_FAR), 0, maximum)
         seen = tl.maximum(seen, last)
         tl.store(distance + i, tl.minimum(y - seen, _FAR), mask=mask)
         last = tl.max(seen, 0)[None, :]
@@ -71,7 +71,7 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
         mask = (y < height) & (x < width)
         i = y * width + x
         above = tl.load(distance + i, mask=mask, other=_FAR)
-        seen = tl.associative_scan(tl.where(above == 0, y, 2 * _FAR), 0, earlier, reverse=True)
+        seen = tl.associative_scan(tl.where(above == 0, y, 2 * _FAR), 0, minimum, reverse=True)
         seen = tl.minimum(seen, last)
         tl.store(distance + i, tl.minimum(above, seen - y), mask=mask)
         last = tl.min(seen, 0)[None, :]

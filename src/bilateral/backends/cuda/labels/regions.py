@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.prefix import later
+from bilateral.backends.cuda.prefix import maximum
 
 _BLOCK = 256
 
@@ -66,7 +66,7 @@ def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
         i = row + x
         own = tl.load(labels + i, mask=mask, other=0)
         left = tl.load(labels + i - 1, mask=mask & (x > 0), other=0)
-        first = tl.associative_scan(tl.where(own != left, i, row), 0, later)
+        first = tl.associative_scan(tl.where(own != left, i, row), 0, maximum)
         first = tl.maximum(first, last)
         tl.store(start + i, first, mask=mask)
         tl.store(parent + i, first, mask=mask)

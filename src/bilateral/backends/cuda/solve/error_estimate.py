@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from bilateral.backends.cuda.grid.laplacian import ratio, sum_parts
+from bilateral.backends.cuda.grid.image_parts import ratio, sum_parts
 
 
 @triton.jit

@@ -15,7 +15,7 @@ class Preconditioner:
     `kind` is "jacobi" or "pyramid".
     """
 
-    def __init__(self, matrix: Matrix, kind: str) -> None:
+    def __init__(self, matrix: Laplacian, kind: str) -> None:
         self.factors: Tensor | None = None
         """Factor of the sum over each coarse vertex; None for Jacobi, which has no such sums."""
         if kind == "pyramid":
