@@ -25,7 +25,8 @@ pytest.importorskip("triton", reason="the kernels need Triton")
 import bilateral.torch
 from bilateral.backends import cpu
 from bilateral.backends.cuda.labels import label_depth as depth_kernels
-from bilateral.backends.cuda.labels import labels as kernels
+from bilateral.backends.cuda.labels import probabilities as kernels
+from bilateral.backends.cuda.labels.majority import majority
 from bilateral.backends.cuda.labels.regions import find_regions
 from bilateral.tasks import refine_segmentation
 from bilateral.tasks.segmentation import label_trust as outline
@@ -92,7 +93,7 @@ def test_rank(p: Array) -> None:
 @FEW
 @given(label_maps(), st.integers(0, 4))
 def test_majority(labels: Array, radius: int) -> None:
-    found = kernels.majority(tensor(labels), radius)
+    found = majority(tensor(labels), radius)
     np.testing.assert_array_equal(found.cpu().numpy(), cpu.majority(labels, 4, radius))
 
 

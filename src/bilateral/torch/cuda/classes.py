@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bilateral.backends.cuda.constants import constant
-from bilateral.backends.cuda.labels.labels import Ranked, count_labels, rank
+from bilateral.backends.cuda.labels.probabilities import Ranked, count_labels, rank
 from bilateral.filters import resize
 from bilateral.tasks.segmentation import classes as rules
 

@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from bilateral.backends.cuda.labels.class_balance import Areas
+from bilateral.backends.cuda.labels.class_balance import ClassBalance
 from bilateral.backends.cuda.labels.label_depth import relative_depth
-from bilateral.backends.cuda.labels.labels import Ranked, count_labels, exchange, majority, rank
+from bilateral.backends.cuda.labels.majority import majority
+from bilateral.backends.cuda.labels.probabilities import Ranked, count_labels, rank, swap_labels
 from bilateral.backends.cuda.labels.regions import Regions, border_votes, find_regions
 from bilateral.backends.cuda.prefix import prefix_sums
 from bilateral.tasks.segmentation import label_trust as rules
@@ -50,7 +51,7 @@ def keep_areas(x: Tensor, before: Tensor, known: Tensor | None) -> Tensor:
     sure = ~close
     if known is not None:
         close, sure = close & known, sure & known
-    areas = Areas(
+    areas = ClassBalance(
         x.clamp(min=torch.finfo(x.dtype).tiny).log(),
         close,
         count_labels(now.labels, classes, sure),
@@ -66,7 +67,7 @@ def calm(x: Tensor, radius: int, least: float) -> Tensor:
     own = rank(x).labels
     new = flood(majority(own, radius), len(x), least)
     out = x.clone(memory_format=torch.contiguous_format)
-    exchange(out, own, new)
+    swap_labels(out, own, new)
     return out
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import torch
 from bilateral import validation as checks
-from bilateral.backends.cuda.labels.labels import favour
+from bilateral.backends.cuda.labels.probabilities import scale_labels
 from bilateral.numerics import lowrank
 from bilateral.tasks.segmentation import policy as rules
 from bilateral.tasks.segmentation.label_trust import LEAST_TRUST
@@ -156,7 +156,7 @@ def _refine(task: Task, i: int, seen: Looks, logits: bool, highest: float) -> Te
         [_solve(p, c, image, highest, settings, least, most, shift) for shift in rules.shifts(cell)]
     ).sum(0)
     x = x.clamp(min=rules.LEAST)
-    favour(x, before.labels, 1 + _ROUNDING)  # where classes are alike, labels stay
+    scale_labels(x, before.labels, 1 + _ROUNDING)  # where classes are alike, labels stay
     x = device_outline.keep_areas(x, before.labels, known)
     x = device_outline.calm(x, round(cell * rules.VOTE), cell**2 * rules.ISLAND)
     if task.labels:

@@ -1,1 +1,1 @@
-"""Label maps on a CUDA device."""
+"""Analyse and edit label maps on a CUDA device."""

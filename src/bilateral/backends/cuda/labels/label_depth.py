@@ -1,4 +1,4 @@
-"""How deep inside its region each pixel of a label map lies, relative to its thickness there."""
+"""Measure how deep each pixel lies inside its label region, relative to the region's thickness."""
 
 import torch
 import triton
@@ -10,17 +10,25 @@ from bilateral.backends.cuda.prefix import maximum, minimum
 
 _BLOCK = 256
 _ROWS, _COLUMNS = 64, 16
-_AT_ONCE = 8
-"""Steps of a search between two looks at how far it must go."""
+_UNROLLED = 8
+"""Steps of a search along a row between two checks of whether it is finished."""
 _FAR: tl.constexpr = tl.constexpr(1 << 24)
-"""More than any distance; whole numbers up to it are exact in float32."""
+"""Larger than any distance. Integers up to this value are exact in float32."""
 
 
 def relative_depth(labels: Tensor, radius: int) -> Tensor:
-    """As `ops.cpu.relative_depth`: d / t for the distance d of each pixel to the nearest outline.
+    """Return d / t, as `backends.cpu.relative_depth`: (H, W) float32.
 
-    t is the largest such distance in its region up to `radius` away along a row, then along a
-    column. 1 where there is no outline. Labels below 0 are unknown: they make no outline.
+    d is the distance of a pixel to the nearest outline. t is the largest such distance in its
+    region, up to `radius` pixels away along a row, then along a column. d / t is 1 where there is
+    no outline. Negative labels are unknown: they make no outline.
+
+    Parameters
+    ----------
+    labels : Tensor
+        (H, W) int32.
+    radius : int
+        In pixels.
     """
     height, width = labels.shape
     vertical = torch.empty_like(labels)
@@ -29,26 +37,29 @@ def relative_depth(labels: Tensor, radius: int) -> Tensor:
     )
     distance = torch.empty_like(labels, dtype=torch.float32)
     _measure_rows[(height, triton.cdiv(width, _BLOCK))](
-        vertical, distance, width, STEPS=_AT_ONCE, BLOCK=_BLOCK
+        vertical, distance, width, STEPS=_UNROLLED, BLOCK=_BLOCK
     )
-    thickness, widest = torch.empty_like(distance), torch.empty_like(distance)
+    along_row, thickness = torch.empty_like(distance), torch.empty_like(distance)
     grid = (triton.cdiv(labels.numel(), _BLOCK),)
     count = labels.numel()
-    _largest_in_runs[grid](distance, labels, thickness, count, width, 1, radius, BLOCK=_BLOCK)
-    _largest_in_runs[grid](thickness, labels, widest, count, height, width, radius, BLOCK=_BLOCK)
-    return torch.where(distance < _FAR.value, distance / widest, 1)
+    _largest_in_runs[grid](distance, labels, along_row, count, width, 1, radius, BLOCK=_BLOCK)
+    _largest_in_runs[grid](along_row, labels, thickness, count, height, width, radius, BLOCK=_BLOCK)
+    return torch.where(distance < _FAR.value, distance / thickness, 1)
 
 
 @triton.jit
 def _differs(labels, other, there, own):
-    """Whether a pixel and another lie on both sides of an outline."""
+    """Return whether an outline separates pixels with the labels `own` from the pixels `other`."""
     label = tl.load(labels + other, mask=there, other=-1)
     return there & (label != own) & (label >= 0) & (own >= 0)
 
 
 @kernel("height", "width")
 def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """How far above or below the nearest pixel at an outline is."""
+    """Store the distance to the nearest pixel at an outline in the same column, in pixels.
+
+    The first loop goes down and looks up, the second one goes up and looks down.
+    """
     x = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
     rows = tl.arange(0, ROWS)[:, None]
     last = tl.full((1, COLUMNS), -_FAR, tl.int32)
@@ -61,27 +72,28 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
         edge |= _differs(labels, i + 1, mask & (x + 1 < width), own)
         edge |= _differs(labels, i - width, mask & (y > 0), own)
         edge |= _differs(labels, i + width, mask & (y + 1 < height), own)
-        seen = tl.associative_scan(tl.where(edge, y, -_FAR), 0, maximum)
-        seen = tl.maximum(seen, last)
-        tl.store(distance + i, tl.minimum(y - seen, _FAR), mask=mask)
-        last = tl.max(seen, 0)[None, :]
+        nearest = tl.associative_scan(tl.where(edge, y, -_FAR), 0, maximum)
+        nearest = tl.maximum(nearest, last)
+        tl.store(distance + i, tl.minimum(y - nearest, _FAR), mask=mask)
+        last = tl.max(nearest, 0)[None, :]
     last = tl.full((1, COLUMNS), 2 * _FAR, tl.int32)
     for turn in range(0, tl.cdiv(height, ROWS)):
         y = (tl.cdiv(height, ROWS) - 1 - turn) * ROWS + rows
         mask = (y < height) & (x < width)
         i = y * width + x
         above = tl.load(distance + i, mask=mask, other=_FAR)
-        seen = tl.associative_scan(tl.where(above == 0, y, 2 * _FAR), 0, minimum, reverse=True)
-        seen = tl.minimum(seen, last)
-        tl.store(distance + i, tl.minimum(above, seen - y), mask=mask)
-        last = tl.min(seen, 0)[None, :]
+        nearest = tl.associative_scan(tl.where(above == 0, y, 2 * _FAR), 0, minimum, reverse=True)
+        nearest = tl.minimum(nearest, last)
+        tl.store(distance + i, tl.minimum(above, nearest - y), mask=mask)
+        last = tl.min(nearest, 0)[None, :]
 
 
 @kernel("width")
 def _measure_rows(vertical, distance, width, STEPS: tl.constexpr, BLOCK: tl.constexpr):
-    """From pixel centres to the nearest outline's, and half a pixel: the least along the row.
+    """Store the distance to the nearest outline: between pixel centres, plus half a pixel.
 
-    Nothing farther than the best so far can be better.
+    It is the least combination of a step along the row and a vertical distance. A search ends when
+    the step alone exceeds the best distance so far.
     """
     row = tl.program_id(0) * width
     x = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -93,8 +105,8 @@ def _measure_rows(vertical, distance, width, STEPS: tl.constexpr, BLOCK: tl.cons
         for _ in tl.static_range(STEPS):
             left = tl.load(vertical + row + x - step, mask=mask & (x >= step), other=_FAR)
             right = tl.load(vertical + row + x + step, mask=mask & (x + step < width), other=_FAR)
-            apart = step.to(tl.float32) * step
-            best = tl.minimum(best, _square(tl.minimum(left, right)) + apart)
+            along = step.to(tl.float32) * step
+            best = tl.minimum(best, _square(tl.minimum(left, right)) + along)
             step += 1
     far = best >= _square(tl.zeros_like(g) + _FAR)
     tl.store(distance + row + x, tl.where(far, _FAR, tl.sqrt(best) + 0.5), mask=mask)
@@ -107,7 +119,7 @@ def _square(g):
 
 @kernel("count", "depth", "stride", "radius")
 def _largest_in_runs(values, labels, out, count, depth, stride, radius, BLOCK: tl.constexpr):
-    """The largest value up to `radius` away along an axis, without leaving a run of one label.
+    """Store the largest value up to `radius` away along an axis, within a run of one label.
 
     The axis has `depth` pixels, `stride` apart.
     """

@@ -1,7 +1,7 @@
-"""The regions of a label map: pixels joined to those beside, above and below with the same label.
+"""Find the connected regions of a label map: 4-neighbours with the same label are connected.
 
-A forest in which a pixel's parent is one before it, and the root is its region's first. Roots are
-joined by atomic minima, so that it does not matter who comes first.
+Union-find: the parent of a pixel is an earlier pixel of its region, and the root is the region's
+first pixel. Atomic minima join the roots, so that the order of programs does not matter.
 """
 
 from typing import NamedTuple
@@ -18,16 +18,16 @@ _BLOCK = 256
 
 
 class Regions(NamedTuple):
-    """Of an (H, W) map."""
+    """The regions of an (H, W) map."""
 
     root: Tensor
-    """The first pixel of each one's region: (H, W) int32."""
+    """(H, W) int32: first pixel of each pixel's region."""
     size: Tensor
-    """How many pixels it has, at the first of them, elsewhere 0: (H W,) int32."""
+    """(H W,) int32: number of pixels of a region, at its first pixel; 0 elsewhere."""
 
 
 def find_regions(labels: Tensor) -> Regions:
-    """The regions of (H, W) int32 labels."""
+    """Find the regions of (H, W) int32 labels."""
     height, width = labels.shape
     count = labels.numel()
     start, parent, root = (torch.empty_like(labels) for _ in range(3))
@@ -43,9 +43,20 @@ def find_regions(labels: Tensor) -> Regions:
 def border_votes(
     labels: Tensor, regions: Regions, number: Tensor, small: int, classes: int
 ) -> Tensor:
-    """How often each class borders on each small region: (small, classes) int32.
+    """Count the border pixels of each small region by the class beyond: (small, classes) int32.
 
-    Each root has its `number` among the small regions, or -1. Borders of two of these do not count.
+    Borders between two small regions do not count.
+
+    Parameters
+    ----------
+    labels : Tensor
+        (H, W) int32.
+    regions : Regions
+    number : Tensor
+        (H W,) int32: at each root of a small region its number, elsewhere -1.
+    small : int
+        Number of small regions.
+    classes : int
     """
     height, width = labels.shape
     votes = torch.zeros((small, classes), dtype=torch.int32, device=labels.device)
@@ -57,7 +68,7 @@ def border_votes(
 
 @kernel("width")
 def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
-    """The first pixel of each one's run along its row."""
+    """Store the first pixel of each pixel's run along its row."""
     row = tl.program_id(0) * width
     last = row
     for begin in range(0, width, BLOCK):
@@ -75,7 +86,7 @@ def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
 
 @kernel("count", "width")
 def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
-    """Join each run to those above that touch it, once each."""
+    """Join each run to the runs above that touch it, once each."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = (i < count) & (i >= width)
     own = tl.load(labels + i, mask=mask, other=-1)
@@ -83,33 +94,33 @@ def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
     inner = meets & (i % width > 0)
     inner &= tl.load(labels + i - 1, mask=inner, other=-2) == own
     inner &= tl.load(labels + i - width - 1, mask=inner, other=-2) == own
-    open_ = meets & ~inner
-    a, b = i, tl.where(open_, i - width, i)
-    while tl.max(open_.to(tl.int32), 0) > 0:
+    active = meets & ~inner
+    a, b = i, tl.where(active, i - width, i)
+    while tl.max(active.to(tl.int32), 0) > 0:
         high, low = tl.maximum(a, b), tl.minimum(a, b)
-        # The parent that `high` had is joined to `low`, too, unless `high` was a root.
-        old = tl.atomic_min(parent + high, low, mask=open_)
-        open_ &= (old != high) & (old != low)
-        a, b = tl.where(open_, old, low), low
+        # If `high` was no root, its former parent must be joined to `low`, too.
+        old = tl.atomic_min(parent + high, low, mask=active)
+        active &= (old != high) & (old != low)
+        a, b = tl.where(active, old, low), low
 
 
 @kernel("count")
 def _shorten(start, parent, count, BLOCK: tl.constexpr):
-    """Make the root each run's parent: on the way up parents come nearer to it, for all."""
+    """Make the root the parent of each run; the paths that others follow become shorter, too."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
-    open_ = mask & (tl.load(start + i, mask=mask, other=-1) == i)
-    up = tl.load(parent + i, mask=open_, other=0)
-    while tl.max(open_.to(tl.int32), 0) > 0:
-        above = tl.load(parent + up, mask=open_, other=0, cache_modifier=".cg")
-        open_ &= above != up
-        tl.store(parent + i, above, mask=open_)
-        up = tl.where(open_, above, up)
+    active = mask & (tl.load(start + i, mask=mask, other=-1) == i)
+    up = tl.load(parent + i, mask=active, other=0)
+    while tl.max(active.to(tl.int32), 0) > 0:
+        above = tl.load(parent + up, mask=active, other=0, cache_modifier=".cg")
+        active &= above != up
+        tl.store(parent + i, above, mask=active)
+        up = tl.where(active, above, up)
 
 
 @kernel("count", "width")
 def _find_roots(start, parent, root, size, count, width, BLOCK: tl.constexpr):
-    """The root of each pixel's run; the last pixel of each run counts its pixels."""
+    """Store the root of each pixel; the last pixel of each run adds its length to the size."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
     begin = tl.load(start + i, mask=mask, other=0)
@@ -122,6 +133,7 @@ def _find_roots(start, parent, root, size, count, width, BLOCK: tl.constexpr):
 
 @kernel("height", "width", "classes")
 def _vote(labels, root, number, votes, height, width, classes, BLOCK: tl.constexpr):
+    """Each pixel of a small region votes for the classes of its neighbours in large regions."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < height * width
     y, x = i // width, i % width
