@@ -35,12 +35,12 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Any:
     if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
         pytest.skip("no GPU that PyTorch can use, and no interpreter")
     pytest.importorskip("triton", reason="the kernels need Triton")
-    recursion = importlib.import_module("bilateral.backends.cuda.filters.recursion")
+    chunks = importlib.import_module("bilateral.backends.cuda.filters.filter_chunks")
     for name, size in (("_CHUNK", 4), ("_STRIP", 4), ("_GROUP", 2)):
-        monkeypatch.setattr(recursion, name, size)
+        monkeypatch.setattr(chunks, name, size)
     backend = MODULE._Backend(MODULE._filter_on_device, MODULE._transposed_on_device)
     monkeypatch.setattr(MODULE, "_backend", lambda _: backend)
-    return recursion
+    return importlib.import_module("bilateral.backends.cuda.filters.domain_transform")
 
 
 def tensor(image: Array) -> Tensor:
@@ -288,7 +288,7 @@ def test_the_kernels_give_what_arrays_give(
     wide: bool,
 ) -> None:
     if wide:
-        monkeypatch.setattr(kernels, "_LONGEST", 0)
+        monkeypatch.setattr(kernels, "_MAX_ROW", 0)
     image, reference, weights = example(*shape, channels=channels, photos=photos)
     image = with_holes(image, part)
     mass = weights[:masses] if masses else None

@@ -240,14 +240,14 @@ def _filter_on_device(
         y, flags = kernels.domain_transform(*arguments, weighed)
         if capturing:  # nobody may look
             return y, weighed
-        seen = kernels.findings(flags)
-        if seen.reference or any(seen.wrong) or not all(seen.known):
+        seen = kernels.read_flags(flags)
+        if seen.invalid_reference or any(seen.invalid_weights) or not all(seen.has_data):
             # An error, of which the CPU says where it is.
             theirs = None if weights is None else weights.cpu()
             _filter(image.cpu(), theirs, reference.cpu(), options)
-        if any(seen.weighed) and not weighed:
+        if any(seen.needs_weights) and not weighed:
             y, _ = kernels.domain_transform(*arguments, True)
-    return y, weighed or any(seen.weighed)
+    return y, weighed or any(seen.needs_weights)
 
 
 def _transposed_on_device(g: Tensor, reference: Tensor, options: _Options) -> Tensor:

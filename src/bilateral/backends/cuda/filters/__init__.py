@@ -1,1 +1,1 @@
-"""Filters on pixels on a CUDA device."""
+"""Filter pixels on a CUDA device."""

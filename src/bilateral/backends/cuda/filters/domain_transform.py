@@ -1,4 +1,4 @@
-"""The domain transform and its transpose for batches of images."""
+"""Filter image batches by the domain transform (Gastal & Oliveira 2011) or by its transpose."""
 
 from typing import NamedTuple
 
@@ -7,33 +7,35 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.backends.cuda.constants import constant
-from bilateral.backends.cuda.filters.recursion import Kind, Maps, step
+from bilateral.backends.cuda.filters.domain_weights import (
+    BLOCK,
+    MAX32,
+    MAX64,
+    Scale,
+    neighbour_weights,
+)
+from bilateral.backends.cuda.filters.filter_chunks import filter_chunks
+from bilateral.backends.cuda.filters.filter_rows import filter_rows
+from bilateral.backends.cuda.filters.recursion import Kind, image_stride
+from bilateral.backends.cuda.kernel import kernel
 
-_BLOCK = 1024
-
-_MOST32: tl.constexpr = tl.constexpr(3.4028234663852886e38)
-_MOST64: tl.constexpr = tl.constexpr(1.7976931348623157e308)
-_FAR: tl.constexpr = tl.constexpr(1e4)
-"""exp(-_FAR) is 0."""
+_MAX_ROW = 4096
+"""Pixels of the longest row that one program filters as a whole."""
 _FLAGS: tl.constexpr = tl.constexpr(3)
-"""Of each image: `Findings` in its order. One more is for all references."""
-
-Scale = tuple[float, float]
-"""As in `ops.cpu.domain_transform`."""
+"""Flags of each image, in the order of `InputFlags`. One more flag is for all references."""
 
 
-class Findings(NamedTuple):
-    """What was found in a batch, for each image."""
+class InputFlags(NamedTuple):
+    """Facts about a batch, for each image."""
 
-    weighed: list[bool]
-    """Whether a pixel is unknown, or has another weight than the rest."""
-    known: list[bool]
-    """Whether any pixel is known."""
-    wrong: list[bool]
+    needs_weights: list[bool]
+    """Whether a pixel is unknown, or has another weight than the others."""
+    has_data: list[bool]
+    """Whether a pixel is known."""
+    invalid_weights: list[bool]
     """Whether a weight is negative or not finite."""
-    reference: bool
-    """Whether a value of a reference is not finite."""
+    invalid_reference: bool
+    """Whether a value of any reference is not finite."""
 
 
 def domain_transform(
@@ -44,17 +46,29 @@ def domain_transform(
     passes: int,
     weighed: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Filter (B, K, H, W) images along (B or 1, C, H, W) references; also flags for `findings`.
+    """Filter images, and return the result and flags for `read_flags`.
 
-    The weights are (B or 1, 1, H, W). Unless `weighed` all pixels count the same, and unknown ones
-    as 0.
+    Parameters
+    ----------
+    image : Tensor
+        (B, K, H, W).
+    weights : Tensor or None
+        (B or 1, 1, H, W).
+    reference : Tensor
+        (B or 1, C, H, W).
+    scale : tuple of float
+        As in `backends.cpu.domain_transform`, for the first pass.
+    passes : int
+        Each pass filters rows, then columns, with the squares of the previous pass's fractions.
+    weighed : bool
+        If false, all pixels count the same, and unknown pixels count as 0.
     """
     images, channels, height, width = image.shape
-    pixels, blocks = height * width, triton.cdiv(height * width, _BLOCK)
+    pixels, blocks = height * width, triton.cdiv(height * width, BLOCK)
     values = image.new_empty(image.shape)
     mass = image.new_empty((images, 1, height, width)) if weighed else None
     flags = torch.zeros(images * _FLAGS.value + 1, dtype=torch.int32, device=image.device)
-    across, down = _neighbours(reference, scale, image.dtype, flags)
+    across, down = neighbour_weights(reference, scale, image.dtype, flags[-1:])
     _prepare[(images * blocks,)](
         image.contiguous(),
         None if weights is None else weights.contiguous(),
@@ -65,114 +79,69 @@ def domain_transform(
         channels,
         pixels,
         blocks,
-        step(weights, 1),
-        step(weights, pixels),
-        BLOCK=_BLOCK,
+        image_stride(weights, 1),
+        image_stride(weights, pixels),
+        BLOCK=BLOCK,
     )
-    maps = Maps(values, mass, Kind.WEIGHED if weighed else Kind.PLAIN)
+    lines = _LineFilter(values, mass, Kind.WEIGHED if weighed else Kind.PLAIN)
     for squarings in range(passes):
-        maps.filter_rows(across, squarings)
-        maps.filter_columns(down, squarings, finish=squarings == passes - 1)
-    return maps.values, flags
+        lines.filter_rows(across, squarings)
+        lines.filter_columns(down, squarings, finish=squarings == passes - 1)
+    return lines.values, flags
 
 
 def transposed(g: Tensor, reference: Tensor, scale: Scale, passes: int) -> Tensor:
-    """F^T g of (B, K, H, W), where F g is the filtered g without weights."""
-    across, down = _neighbours(reference, scale, g.dtype, None)
-    maps = Maps(g.clone(memory_format=torch.contiguous_format), None, Kind.TRANSPOSED)
+    """Return F^T g of (B, K, H, W), where F g is the filtered g without weights."""
+    across, down = neighbour_weights(reference, scale, g.dtype, None)
+    lines = _LineFilter(g.clone(memory_format=torch.contiguous_format), None, Kind.TRANSPOSED)
     for squarings in range(passes - 1, -1, -1):
-        maps.filter_columns(down, squarings)
-        maps.filter_rows(across, squarings)
-    return maps.values
+        lines.filter_columns(down, squarings)
+        lines.filter_rows(across, squarings)
+    return lines.values
 
 
-def findings(flags: Tensor) -> Findings:
-    """Wait for the device, and read what it has found."""
+def read_flags(flags: Tensor) -> InputFlags:
+    """Wait for the device, and read the flags of `domain_transform`."""
     *each, reference = (flag != 0 for flag in flags.tolist())
     n = _FLAGS.value
-    return Findings(each[0::n], each[1::n], each[2::n], reference)
+    return InputFlags(each[0::n], each[1::n], each[2::n], reference)
 
 
-def _neighbours(
-    reference: Tensor, scale: Scale, dtype: torch.dtype, flags: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """What a pixel takes from its left and from its upper neighbour: (B or 1, H, W), 0 for none."""
-    if reference.dtype == torch.uint16:
-        reference = reference.to(torch.int32)
-    floating = reference.dtype.is_floating_point
-    real = torch.promote_types(dtype, reference.dtype) if floating else dtype
-    most = torch.finfo(real).max
-    numbers = constant(tuple(min(number, most) for number in scale), real, reference.device)
-    images, channels, height, width = reference.shape
-    across = torch.empty((images, height, width), dtype=dtype, device=reference.device)
-    down = torch.empty_like(across)
-    blocks = triton.cdiv(height * width, _BLOCK)
-    _share_out[(images * blocks,)](
-        reference.contiguous(),
-        numbers,
-        across,
-        down,
-        None if flags is None else flags[-1:],
-        channels,
-        height,
-        width,
-        blocks,
-        FLOATING=floating,
-        BLOCK=_BLOCK,
-    )
-    return across, down
+class _LineFilter:
+    """Filter values (B, K, H, W), and masses (B, 1, H, W) if any, along rows and columns.
+
+    Each has a second buffer of the same size.
+    """
+
+    def __init__(self, values: Tensor, mass: Tensor | None, kind: Kind) -> None:
+        self._values = [values, values.new_empty(values.shape)]
+        self._masses = [mass, None if mass is None else mass.new_empty(mass.shape)]
+        self._kind = kind
+
+    @property
+    def values(self) -> Tensor:
+        """The result of the last filter."""
+        return self._values[0]
+
+    def filter_rows(self, across: Tensor, squarings: int) -> None:
+        """Filter with the fractions of the first pass, (B or 1, H, W), raised to 2^squarings."""
+        height, width = self.values.shape[2:]
+        arguments = self._values, self._masses, across, squarings, self._kind
+        if width > _MAX_ROW:
+            filter_chunks(*arguments, (width, height), (1, width), False)
+            return
+        filter_rows(*arguments)
+        self._values.reverse()
+        self._masses.reverse()
+
+    def filter_columns(self, down: Tensor, squarings: int, finish: bool = False) -> None:
+        """Filter columns likewise; `finish` multiplies by 4 what `_prepare` divided."""
+        height, width = self.values.shape[2:]
+        arguments = self._values, self._masses, down, squarings, self._kind
+        filter_chunks(*arguments, (height, width), (width, 1), finish)
 
 
-@triton.jit
-def _share_out(
-    reference,
-    numbers,
-    across,
-    down,
-    flag,
-    channels,
-    height,
-    width,
-    blocks,
-    FLOATING: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """exp(-(step + level * difference)), as core/domain_weights.hpp."""
-    program = tl.program_id(0)
-    image, i = program // blocks, (program % blocks) * BLOCK + tl.arange(0, BLOCK)
-    pixels = height * width
-    inside = i < pixels
-    left, up = inside & (i % width > 0), inside & (i >= width)
-    step, level = tl.load(numbers), tl.load(numbers + 1)
-    real: tl.constexpr = numbers.dtype.element_ty
-    kind: tl.constexpr = real if FLOATING else tl.int32
-    dx, dy = tl.zeros((BLOCK,), kind), tl.zeros((BLOCK,), kind)
-    wrong = tl.zeros((BLOCK,), tl.int32)
-    at = image.to(tl.int64) * channels * pixels + i
-    for _ in range(0, channels):
-        own = tl.load(reference + at, mask=inside, other=0).to(kind)
-        dx += tl.abs(own - tl.load(reference + at - 1, mask=left, other=0).to(kind))
-        dy += tl.abs(own - tl.load(reference + at - width, mask=up, other=0).to(kind))
-        if FLOATING:
-            most = _MOST64 if kind == tl.float64 else _MOST32
-            wrong |= tl.where(tl.abs(own) <= most, 0, 1)
-        at += pixels
-    to = image.to(tl.int64) * pixels + i
-    tl.store(across + to, _decay(dx.to(real), step, level, left, across), mask=inside)
-    tl.store(down + to, _decay(dy.to(real), step, level, up, down), mask=inside)
-    if FLOATING and flag is not None:
-        tl.store(flag, 1, mask=tl.max(wrong, 0) > 0)
-
-
-@triton.jit
-def _decay(difference, step, level, there, out):
-    most = _MOST64 if difference.dtype == tl.float64 else _MOST32
-    exponent = step + level * tl.minimum(difference, most)  # never 0 * infinity
-    small = tl.minimum(exponent, _FAR).to(out.dtype.element_ty)
-    return tl.where(there, tl.exp(-small), 0.0)
-
-
-@triton.jit
+@kernel()
 def _prepare(
     image,
     weights,
@@ -183,16 +152,19 @@ def _prepare(
     channels,
     pixels,
     blocks,
-    largest_step,
-    weights_step,
+    largest_stride,
+    weights_stride,
     BLOCK: tl.constexpr,
 ):
-    """Known values, divided by 4 so that no difference overflows, and masses of at most 1."""
+    """Store known values divided by 4, so that no difference overflows, and masses of at most 1.
+
+    `largest` holds the largest weight of each image.
+    """
     program = tl.program_id(0)
     b, i = program // blocks, (program % blocks) * BLOCK + tl.arange(0, BLOCK)
     inside = i < pixels
     start = b.to(tl.int64) * channels * pixels + i
-    highest = _MOST64 if image.dtype.element_ty == tl.float64 else _MOST32
+    highest = MAX64 if image.dtype.element_ty == tl.float64 else MAX32
     at, finite = start, inside
     for _ in range(0, channels):
         x = tl.load(image + at, mask=inside, other=0)
@@ -200,11 +172,11 @@ def _prepare(
         at += pixels
     m = tl.where(finite, 1.0, 0.0).to(values.dtype.element_ty)
     if weights is not None:
-        w = tl.load(weights + b.to(tl.int64) * weights_step + i, mask=inside, other=0)
-        most = i * 0 + tl.load(largest + b * largest_step)
+        w = tl.load(weights + b.to(tl.int64) * weights_stride + i, mask=inside, other=0)
+        most = i * 0 + tl.load(largest + b * largest_stride)
         m = tl.where(finite & (most > 0), w / tl.where(most > 0, most, 1), 0)
-        right = (w >= 0) & (w <= highest)
-        tl.store(flags + b * _FLAGS + 2, 1, mask=tl.max(tl.where(right, 0, 1), 0) > 0)
+        valid = (w >= 0) & (w <= highest)
+        tl.store(flags + b * _FLAGS + 2, 1, mask=tl.max(tl.where(valid, 0, 1), 0) > 0)
     differ = inside & (m != 1)
     tl.store(flags + b * _FLAGS, 1, mask=tl.max(tl.where(differ, 1, 0), 0) > 0)
     tl.store(flags + b * _FLAGS + 1, 1, mask=tl.max(tl.where(m > 0, 1, 0), 0) > 0)
