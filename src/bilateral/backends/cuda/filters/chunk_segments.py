@@ -38,8 +38,8 @@ def locate_chunk(
     order = CHUNK - 1 - tl.arange(0, CHUNK) if REVERSE else tl.arange(0, CHUNK)
     i = ((rest % chunks) * CHUNK + order)[:, None]
     j = strip * STRIP + tl.arange(0, STRIP)
-    own = i * along + j[None, :] * beside
-    return rest // chunks, rest % chunks, j, i, own, (i < length) & (j < lines)[None, :]
+    place = i * along + j[None, :] * beside
+    return rest // chunks, rest % chunks, j, i, place, (i < length) & (j < lines)[None, :]
 
 
 @triton.jit
@@ -60,8 +60,8 @@ def store_segment(
     """Compose the segments (a, kept, e) of all pixels of a chunk, and store the result."""
     last = (tl.arange(0, CHUNK) == CHUNK - 1)[:, None]
     there = last & (j < lines)[None, :]
-    own = last.to(tl.int32) * lines * 0 + j[None, :]
-    at = segments + (plane.to(tl.int64) * chunks + chunk) * 3 * lines + own
+    place = last.to(tl.int32) * lines * 0 + j[None, :]
+    at = segments + (plane.to(tl.int64) * chunks + chunk) * 3 * lines + place
     if KIND == WEIGHED:
         if REVERSE:
             A, B, c = tl.associative_scan((a, kept, e), 0, compose_masses_reversed)
@@ -98,8 +98,8 @@ def find_start(
         order = k + tl.arange(0, GROUP)
         there = (order < count)[:, None] & (j < lines)[None, :]
         which = chunks - 1 - order if REVERSE else order
-        own = which[:, None] * 3 * lines + j[None, :]
-        at = segments + plane.to(tl.int64) * chunks * 3 * lines + own
+        place = which[:, None] * 3 * lines + j[None, :]
+        at = segments + plane.to(tl.int64) * chunks * 3 * lines + place
         A2 = tl.load(at, mask=there, other=1)
         c2 = tl.load(at + 2 * lines, mask=there, other=0)
         if KIND == WEIGHED:

@@ -90,12 +90,12 @@ def _neighbour_weights(
     invalid = tl.zeros((BLOCK,), tl.int32)
     at = image.to(tl.int64) * channels * pixels + i
     for _ in range(0, channels):
-        own = tl.load(reference + at, mask=inside, other=0).to(kind)
-        dx += tl.abs(own - tl.load(reference + at - 1, mask=left, other=0).to(kind))
-        dy += tl.abs(own - tl.load(reference + at - width, mask=up, other=0).to(kind))
+        value = tl.load(reference + at, mask=inside, other=0).to(kind)
+        dx += tl.abs(value - tl.load(reference + at - 1, mask=left, other=0).to(kind))
+        dy += tl.abs(value - tl.load(reference + at - width, mask=up, other=0).to(kind))
         if FLOATING:
             most = MAX64 if kind == tl.float64 else MAX32
-            invalid |= tl.where(tl.abs(own) <= most, 0, 1)
+            invalid |= tl.where(tl.abs(value) <= most, 0, 1)
         at += pixels
     to = image.to(tl.int64) * pixels + i
     tl.store(across + to, _decay(dx.to(real), step, level, left, across), mask=inside)

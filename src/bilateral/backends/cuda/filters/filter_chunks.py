@@ -112,17 +112,17 @@ def _find_segments(
     STRIP: tl.constexpr,
 ):
     """Store the segment of each chunk for the forward pass."""
-    plane, chunk, j, i, own, inside = locate_chunk(
+    plane, chunk, j, i, place, inside = locate_chunk(
         length, lines, along, beside, chunks, strips, False, CHUNK, STRIP
     )
     image = plane // channels
-    of_weights = weights + image.to(tl.int64) * weights_stride + own
+    of_weights = weights + image.to(tl.int64) * weights_stride + place
     before = load_fractions(of_weights, inside, inside, squarings)
-    at = values + plane.to(tl.int64) * length * lines + own
+    at = values + plane.to(tl.int64) * length * lines + place
     x = tl.load(at, mask=inside, other=0)
     kept = x
     if KIND == WEIGHED:
-        of_mass = image.to(tl.int64) * length * lines + own
+        of_mass = image.to(tl.int64) * length * lines + place
         kept = kept_mass(before, tl.load(mass + of_mass, mask=inside, other=0))
     elif KIND != TRANSPOSED:
         x = before * (tl.load(at - along, mask=inside & (i > 0), other=0) - x)
@@ -153,22 +153,22 @@ def _filter_forward(
     GROUP: tl.constexpr,
 ):
     """Filter forward, and store the segment of each chunk for the backward pass."""
-    plane, chunk, j, i, own, inside = locate_chunk(
+    plane, chunk, j, i, place, inside = locate_chunk(
         length, lines, along, beside, chunks, strips, False, CHUNK, STRIP
     )
     B1, c1 = find_start(segments, plane, chunk, chunks, lines, j, False, KIND, GROUP)
     image = plane // channels
     has_next = inside & (i + 1 < length)
-    of_weights = weights + image.to(tl.int64) * weights_stride + own
+    of_weights = weights + image.to(tl.int64) * weights_stride + place
     before = load_fractions(of_weights, inside, inside, squarings)
     after = load_fractions(of_weights + along, inside, has_next, squarings)
-    at = plane.to(tl.int64) * length * lines + own
+    at = plane.to(tl.int64) * length * lines + place
     x = tl.load(values + at, mask=inside, other=0)
     if KIND == WEIGHED:
-        of_mass = image.to(tl.int64) * length * lines + own
+        of_mass = image.to(tl.int64) * length * lines + place
         m = tl.load(mass + of_mass, mask=inside, other=0)
         m, x = scan_chunk(B1, c1, before, kept_mass(before, m), x, KIND, CHUNK)
-        first = own * 0 + plane % channels == 0
+        first = place * 0 + plane % channels == 0
         tl.store(mass_out + of_mass, m, mask=inside & first)
         kept, e = tl.where(inside, kept_mass(after, m), 0), x
     elif KIND == TRANSPOSED:
@@ -209,21 +209,21 @@ def _filter_backward(
     GROUP: tl.constexpr,
 ):
     """Filter backward; if FINISH, multiply by 4 without overflow."""
-    plane, chunk, j, i, own, inside = locate_chunk(
+    plane, chunk, j, i, place, inside = locate_chunk(
         length, lines, along, beside, chunks, strips, True, CHUNK, STRIP
     )
     B1, c1 = find_start(segments, plane, chunk, chunks, lines, j, True, KIND, GROUP)
     image = plane // channels
     has_next = inside & (i + 1 < length)
-    of_weights = weights + image.to(tl.int64) * weights_stride + own
+    of_weights = weights + image.to(tl.int64) * weights_stride + place
     after = load_fractions(of_weights + along, inside, has_next, squarings)
-    at = plane.to(tl.int64) * length * lines + own
+    at = plane.to(tl.int64) * length * lines + place
     x = tl.load(values + at, mask=inside, other=0)
     if KIND == WEIGHED:
-        of_mass = image.to(tl.int64) * length * lines + own
+        of_mass = image.to(tl.int64) * length * lines + place
         m = tl.load(mass + of_mass, mask=inside, other=0)
         m, x = scan_chunk(B1, c1, after, kept_mass(after, m), x, KIND, CHUNK)
-        first = own * 0 + plane % channels == 0
+        first = place * 0 + plane % channels == 0
         tl.store(mass_out + of_mass, m, mask=inside & first)
     elif KIND == TRANSPOSED:
         _B, z = scan_chunk(B1, c1, after, x, x, KIND, CHUNK)

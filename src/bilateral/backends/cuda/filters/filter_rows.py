@@ -72,14 +72,14 @@ def _filter_rows(
     image = plane // channels
     i = tl.arange(0, BLOCK)
     inside, has_next = i < width, i + 1 < width
-    own = y * width + i
-    of_weights = weights + image.to(tl.int64) * weights_stride + own
+    place = y * width + i
+    of_weights = weights + image.to(tl.int64) * weights_stride + place
     before = load_fractions(of_weights, inside, inside, squarings)
     after = load_fractions(of_weights + 1, inside, has_next, squarings)
-    at = plane.to(tl.int64) * height * width + own
+    at = plane.to(tl.int64) * height * width + place
     x = tl.load(values + at, mask=inside, other=0)
     if KIND == WEIGHED:
-        of_mass = image.to(tl.int64) * height * width + own
+        of_mass = image.to(tl.int64) * height * width + place
         m = tl.load(mass + of_mass, mask=inside, other=0)
         _A, m, x = tl.associative_scan((before, kept_mass(before, m), x), 0, compose_masses)
         kept = tl.where(inside, kept_mass(after, m), 0)

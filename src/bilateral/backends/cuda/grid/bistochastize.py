@@ -92,16 +92,16 @@ def _balance(
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     one = tl.full((BLOCK,), 1, n.dtype.element_ty)
-    own = one if FIRST else tl.load(n + i, mask=mask, other=1)
-    blurred = own * centre
+    n_i = one if FIRST else tl.load(n + i, mask=mask, other=1)
+    blurred = n_i * centre
     neighbours = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
         there, j = neighbours[e]
-        other = tl.where(there, one, 0) if FIRST else tl.load(n + j, mask=there, other=0)
-        blurred += (space if e < 4 else range_) * other
-    m = tl.load(mass + i, mask=mask, other=1).to(own.dtype)
-    step = gain * tl.log(m / (own * blurred))
+        n_j = tl.where(there, one, 0) if FIRST else tl.load(n + j, mask=there, other=0)
+        blurred += (space if e < 4 else range_) * n_j
+    m = tl.load(mass + i, mask=mask, other=1).to(n_i.dtype)
+    step = gain * tl.log(m / (n_i * blurred))
     if LATER:
         step += momentum * tl.load(change + i, mask=mask, other=0)
-    tl.store(change + i, step.to(own.dtype), mask=mask)
-    tl.store(new + i, (own * tl.exp(step)).to(own.dtype), mask=mask)
+    tl.store(change + i, step.to(n_i.dtype), mask=mask)
+    tl.store(new + i, (n_i * tl.exp(step)).to(n_i.dtype), mask=mask)

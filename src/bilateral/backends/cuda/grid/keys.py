@@ -247,17 +247,17 @@ def _rank_keys(distinct, sizes, ranks, number, key, lane, count, largest: tl.con
     key = tl.where(inside, key, largest)
     least = tl.min(key, 0)
     rank = lane * 0
-    found, done = tl.zeros((), tl.int32), tl.zeros((), tl.int32)
+    next_rank, done = tl.zeros((), tl.int32), tl.zeros((), tl.int32)
     while done < count:
         equal = inside & (key == least)
         size = tl.sum(equal.to(tl.int32), 0)
-        tl.store(distinct + found, least)
-        tl.store(sizes + found, size.to(tl.int16))
-        rank = tl.where(equal, found, rank)
+        tl.store(distinct + next_rank, least)
+        tl.store(sizes + next_rank, size.to(tl.int16))
+        rank = tl.where(equal, next_rank, rank)
         least = tl.min(tl.where(key > least, key, largest), 0)
-        found += 1
+        next_rank += 1
         done += size
-    tl.store(number, found)
+    tl.store(number, next_rank)
     tl.store(ranks + lane, rank.to(tl.int16), mask=inside)
 
 

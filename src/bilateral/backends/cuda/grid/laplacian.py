@@ -148,19 +148,19 @@ def _find_diagonal(
     space, range_ = tl.load(factors), tl.load(factors + 1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
-    own = tl.load(n + i, mask=mask, other=0)
+    n_i = tl.load(n + i, mask=mask, other=0)
     sums = tl.load(weight + i, mask=mask, other=0)
     neighbours = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
         there, j = neighbours[e]
-        other = tl.load(n + j, mask=there, other=0)
-        sums += ((space if e < 4 else range_) * own * other).to(sums.dtype)
+        n_j = tl.load(n + j, mask=there, other=0)
+        sums += ((space if e < 4 else range_) * n_i * n_j).to(sums.dtype)
     positive = sums > 0
     tl.store(diagonal + i, sums, mask=i < room)
     tl.store(inverse + i, tl.where(positive, 1 / tl.where(positive, sums, 1), 0), mask=i < room)
-    squared = tl.where(mask, own * own, 1)
+    squared = tl.where(mask, n_i * n_i, 1)
     tl.store(scaled + i, sums / squared, mask=i < room)
-    m = tl.load(mass + i, mask=mask, other=0).to(own.dtype)
+    m = tl.load(mass + i, mask=mask, other=0).to(n_i.dtype)
     tl.store(pixels + i, m / squared, mask=i < room)
 
 
@@ -185,17 +185,17 @@ def _multiply(
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
     where, both = places(i, mask, channels, KP)
-    own_n = tl.load(n + i, mask=mask, other=0)
-    own = tl.load(d + where, mask=both, other=0)
-    sums = tl.load(weight + i, mask=mask, other=0)[:, None] * own
+    n_i = tl.load(n + i, mask=mask, other=0)
+    d_i = tl.load(d + where, mask=both, other=0)
+    sums = tl.load(weight + i, mask=mask, other=0)[:, None] * d_i
     neighbours = read_neighbours(words, to, i, mask, D)
     for e in tl.static_range(D):
         there, j = neighbours[e]
-        other_n = tl.load(n + j, mask=there, other=0)
-        factor = (space if e < 4 else range_) * own_n * other_n
+        n_j = tl.load(n + j, mask=there, other=0)
+        factor = (space if e < 4 else range_) * n_i * n_j
         at, on = places(j, there, channels, KP)
-        other = tl.load(d + at, mask=on, other=0)
-        sums += (factor[:, None] * (own - other)).to(own.dtype)
+        d_j = tl.load(d + at, mask=on, other=0)
+        sums += (factor[:, None] * (d_i - d_j)).to(d_i.dtype)
     tl.store(q + where, sums, mask=both)
 
 
@@ -234,17 +234,17 @@ def _step(
         for e in tl.static_range(D):
             there, j = neighbours[e]
             at, on = places(j, there, channels, KP)
-            other = tl.load(y + at, mask=on, other=0)
+            y_j = tl.load(y + at, mask=on, other=0)
             if e < 4:
-                in_space += other
+                in_space += y_j
             else:
-                in_range += other
-        own = tl.load(y + where, mask=both, other=0)
-        product = tl.load(scaled + i, mask=mask, other=0)[:, None] * own
+                in_range += y_j
+        y_i = tl.load(y + where, mask=both, other=0)
+        product = tl.load(scaled + i, mask=mask, other=0)[:, None] * y_i
         product -= space * in_space + range_ * in_range
-        own_n = tl.load(n + i, mask=mask, other=0)[:, None]
-        tl.store(q + where, own_n * product, mask=both)
-        energy += (own * product).to(tl.float64)
+        n_i = tl.load(n + i, mask=mask, other=0)[:, None]
+        tl.store(q + where, n_i * product, mask=both)
+        energy += (y_i * product).to(tl.float64)
     k = tl.arange(0, KP)
     tl.store(parts + ((images + image) * programs + program) * KP + k, tl.sum(energy, 0))
 

@@ -40,7 +40,7 @@ def find_neighbours(tile_keys: TileKeys, order: Order, tiles: TileLayout, bins: 
     return pack_edges(table, tile_keys.total, room)
 
 
-@kernel("tile_of_key", "room", "rows", "columns")
+@kernel("room", "rows", "columns")
 def _find_neighbours(
     keys,
     first_of_tile,
@@ -60,13 +60,13 @@ def _find_neighbours(
 ):
     """Find the next vertex along each axis by binary search; store both directions of the edge.
 
-    `own` is the number of a vertex's key, whose value is `key`.
+    `number` is the place of a vertex's key among all keys, `key` its value.
     """
     v = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = v < tl.minimum(tl.load(total), room)
-    own = tl.load(key_of_vertex + v, mask=there, other=0)
-    tile = tl.load(tile_of_key + own, mask=there, other=0)
-    key = tl.load(keys + own, mask=there, other=0)
+    number = tl.load(key_of_vertex + v, mask=there, other=0)
+    tile = tl.load(tile_of_key + number, mask=there, other=0)
+    key = tl.load(keys + number, mask=there, other=0)
     row, column = divide(tile, columns)
     _, row = divide(row, rows)  # row of its image
     end = tl.load(first_of_tile + tile + 1, mask=there, other=0)
@@ -82,17 +82,17 @@ def _find_neighbours(
     longest = tl.maximum(end_right - end, end_down - begin_down)
     for k in tl.static_range(1, C):
         target, exists = _next_key(key, k * FIELD, FIELD)
-        searches += ((own + 1, tl.where(exists, end, 0), target, key),)  # type: ignore[assignment]
-        longest = tl.maximum(longest, end - own - 1)
+        searches += ((number + 1, tl.where(exists, end, 0), target, key),)  # type: ignore[assignment]
+        longest = tl.maximum(longest, end - number - 1)
     most = tl.max(longest, 0)
     while most > 0:
         searches = _halve_ranges(searches, keys, (most + 1) // 2)
         most = most // 2
     # Along the first feature, only the next key of the tile can be the neighbour.
     target, exists = _next_key(key, 0, FIELD)
-    exists = exists & (own + 1 < end)
-    exists = exists & (tl.load(keys + own + 1, mask=exists, other=0) == target)
-    first_feature = tl.load(vertex_of_key + own + 1, mask=exists, other=-1)
+    exists = exists & (number + 1 < end)
+    exists = exists & (tl.load(keys + number + 1, mask=exists, other=0) == target)
+    first_feature = tl.load(vertex_of_key + number + 1, mask=exists, other=-1)
     neighbours = ()
     for k in tl.static_range(C + 1):
         at, _, target, largest = searches[k]

@@ -167,7 +167,7 @@ def _spread_bits(values: NDArray[Any], places: Sequence[int], word: int) -> Tabl
     return out
 
 
-@kernel("tile_of_key", "room", "columns")
+@kernel("room", "columns")
 def _find_codes(
     keys,
     tile_of_key,

@@ -115,13 +115,13 @@ def _load_columns(values, weight, i, mask, columns, k):
     if weight is None:
         both = mask[:, None] & (k < columns)[None, :]
         at = i.to(tl.int64)[:, None] * columns + k[None, :]
-        own = tl.load(values + at, mask=both, other=0)
+        value = tl.load(values + at, mask=both, other=0)
     else:
         both = mask[:, None] & ((k > 0) & (k < columns))[None, :]
         at = i.to(tl.int64)[:, None] * (columns - 1) + (k - 1)[None, :]
         first = tl.load(weight + i, mask=mask, other=0)[:, None]
-        own = tl.where(k[None, :] == 0, first, tl.load(values + at, mask=both, other=0))
-    return own
+        value = tl.where(k[None, :] == 0, first, tl.load(values + at, mask=both, other=0))
+    return value
 
 
 @kernel()
@@ -137,9 +137,9 @@ def _prefix_sum_parts(
     for block in range(begin, end, BLOCK):
         i = block + tl.arange(0, BLOCK)
         where, both = places(i, i < end, channels, KP)
-        own = _load_columns(values, weight, i, i < end, channels, k).to(tl.float64)
-        tl.store(sums + where, tl.cumsum(own, 0) + before[None, :], mask=both)
-        before += tl.sum(own, 0)
+        value = _load_columns(values, weight, i, i < end, channels, k).to(tl.float64)
+        tl.store(sums + where, tl.cumsum(value, 0) + before[None, :], mask=both)
+        before += tl.sum(value, 0)
     tl.store(parts + (image * programs + program) * KP + k, before)
 
 
@@ -182,8 +182,8 @@ def range_sums(
         total += tl.load(parts + at, mask=(spanned == 1)[:, None], other=0)
     if most > 1:
         p = tl.arange(0, PA)
-        own = tl.load(parts + p[:, None] * KP + k[None, :], mask=(p < count)[:, None], other=0)
-        tl.store(before + p[:, None] * KP + k[None, :], tl.cumsum(own, 0) - own)
+        part = tl.load(parts + p[:, None] * KP + k[None, :], mask=(p < count)[:, None], other=0)
+        tl.store(before + p[:, None] * KP + k[None, :], tl.cumsum(part, 0) - part)
         tl.debug_barrier()
         several = (spanned > 1)[:, None]
         between = tl.load(before + to_part[:, None] * KP + k[None, :], mask=several, other=0)

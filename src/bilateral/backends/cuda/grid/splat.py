@@ -193,17 +193,17 @@ def _slice_gradients(
     v = tl.load(parent + p, mask=mask, other=0).to(tl.int64)
     at, both = places(v, mask, channels, KP)
     to, _ = places(p, mask, channels, KP)
-    own = tl.load(z + at, mask=both, other=0)
+    z_p = tl.load(z + at, mask=both, other=0)
     if of_weights is not None:
         rest = tl.load(target + to, mask=both, other=0) - tl.load(y + at, mask=both, other=0)
-        sums = tl.sum(own * rest, 1)
+        sums = tl.sum(z_p * rest, 1)
         if extra is not None:
             sums += tl.load(extra + v, mask=mask, other=0)
         tl.store(of_weights + p, sums, mask=mask)
     if of_target is not None:
         if weights is not None:
-            own *= tl.load(weights + p, mask=mask, other=0)[:, None]
-        tl.store(of_target + to, own, mask=both)
+            z_p *= tl.load(weights + p, mask=mask, other=0)[:, None]
+        tl.store(of_target + to, z_p, mask=both)
 
 
 @kernel("count")
@@ -213,9 +213,9 @@ def _prefix_sum_rows(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.c
     for begin in range(0, count, BLOCK):
         i = begin + tl.arange(0, BLOCK)
         where, both = places(i, i < count, channels, KP)
-        own = tl.load(values + base + where, mask=both, other=0)
-        tl.store(out + base + where, tl.cumsum(own, 0) + before[None, :], mask=both)
-        before += tl.sum(own, 0)
+        value = tl.load(values + base + where, mask=both, other=0)
+        tl.store(out + base + where, tl.cumsum(value, 0) + before[None, :], mask=both)
+        before += tl.sum(value, 0)
 
 
 @kernel("rows", "columns", "tiles", "height", "width")

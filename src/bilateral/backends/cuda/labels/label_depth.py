@@ -48,10 +48,10 @@ def relative_depth(labels: Tensor, radius: int) -> Tensor:
 
 
 @triton.jit
-def _differs(labels, other, there, own):
-    """Return whether an outline separates pixels with the labels `own` from the pixels `other`."""
-    label = tl.load(labels + other, mask=there, other=-1)
-    return there & (label != own) & (label >= 0) & (own >= 0)
+def _differs(labels, other, there, label):
+    """Return whether an outline separates pixels with a label from the pixels `other`."""
+    other_label = tl.load(labels + other, mask=there, other=-1)
+    return there & (other_label != label) & (other_label >= 0) & (label >= 0)
 
 
 @kernel("height", "width")
@@ -67,11 +67,11 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
         y = begin + rows
         mask = (y < height) & (x < width)
         i = y * width + x
-        own = tl.load(labels + i, mask=mask, other=-1)
-        edge = _differs(labels, i - 1, mask & (x > 0), own)
-        edge |= _differs(labels, i + 1, mask & (x + 1 < width), own)
-        edge |= _differs(labels, i - width, mask & (y > 0), own)
-        edge |= _differs(labels, i + width, mask & (y + 1 < height), own)
+        label = tl.load(labels + i, mask=mask, other=-1)
+        edge = _differs(labels, i - 1, mask & (x > 0), label)
+        edge |= _differs(labels, i + 1, mask & (x + 1 < width), label)
+        edge |= _differs(labels, i - width, mask & (y > 0), label)
+        edge |= _differs(labels, i + width, mask & (y + 1 < height), label)
         nearest = tl.associative_scan(tl.where(edge, y, -_FAR), 0, maximum)
         nearest = tl.maximum(nearest, last)
         tl.store(distance + i, tl.minimum(y - nearest, _FAR), mask=mask)
@@ -126,14 +126,14 @@ def _largest_in_runs(values, labels, out, count, depth, stride, radius, BLOCK: t
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
     place = (i // stride) % depth
-    own = tl.load(labels + i, mask=mask, other=0)
+    label = tl.load(labels + i, mask=mask, other=0)
     most = tl.load(values + i, mask=mask, other=0)
     before, after = mask, mask
     for k in range(1, radius + 1):
         before &= place >= k
         after &= place + k < depth
-        before &= tl.load(labels + i - k * stride, mask=before, other=-2) == own
-        after &= tl.load(labels + i + k * stride, mask=after, other=-2) == own
+        before &= tl.load(labels + i - k * stride, mask=before, other=-2) == label
+        after &= tl.load(labels + i + k * stride, mask=after, other=-2) == label
         most = tl.maximum(most, tl.load(values + i - k * stride, mask=before, other=0))
         most = tl.maximum(most, tl.load(values + i + k * stride, mask=after, other=0))
     tl.store(out + i, most, mask=mask)

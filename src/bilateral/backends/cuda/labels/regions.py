@@ -75,9 +75,9 @@ def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
         x = begin + tl.arange(0, BLOCK)
         mask = x < width
         i = row + x
-        own = tl.load(labels + i, mask=mask, other=0)
+        label = tl.load(labels + i, mask=mask, other=0)
         left = tl.load(labels + i - 1, mask=mask & (x > 0), other=0)
-        first = tl.associative_scan(tl.where(own != left, i, row), 0, maximum)
+        first = tl.associative_scan(tl.where(label != left, i, row), 0, maximum)
         first = tl.maximum(first, last)
         tl.store(start + i, first, mask=mask)
         tl.store(parent + i, first, mask=mask)
@@ -89,11 +89,11 @@ def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
     """Join each run to the runs above that touch it, once each."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = (i < count) & (i >= width)
-    own = tl.load(labels + i, mask=mask, other=-1)
-    meets = mask & (tl.load(labels + i - width, mask=mask, other=-2) == own)
+    label = tl.load(labels + i, mask=mask, other=-1)
+    meets = mask & (tl.load(labels + i - width, mask=mask, other=-2) == label)
     inner = meets & (i % width > 0)
-    inner &= tl.load(labels + i - 1, mask=inner, other=-2) == own
-    inner &= tl.load(labels + i - width - 1, mask=inner, other=-2) == own
+    inner &= tl.load(labels + i - 1, mask=inner, other=-2) == label
+    inner &= tl.load(labels + i - width - 1, mask=inner, other=-2) == label
     active = meets & ~inner
     a, b = i, tl.where(active, i - width, i)
     while tl.max(active.to(tl.int32), 0) > 0:
