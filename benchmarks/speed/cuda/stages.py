@@ -18,9 +18,11 @@ from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.grid.neighbours import find_neighbours
 from bilateral.backends.cuda.grid.order import Order, sort_vertices
 from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
+from bilateral.backends.cuda.grid.reference import make_binning
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats
 from bilateral.backends.cuda.solve.iteration import Iteration
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
+from bilateral.numerics.policy import EDGE_GUARD
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.torch.cuda import system as device
 from bilateral.torch.options import LayerOptions

@@ -180,7 +180,7 @@ class Problem:
         """Which vertices are connected to data; None: all."""
         self._steps = steps
         n = where.balanced(weight.dtype)
-        self.matrix = diffusion.Matrix(where.grid, n, where.blur, weight, smoothness)
+        self.matrix = Laplacian(where.grid, n, where.blur, weight, smoothness)
         self.preconditioner: Preconditioner | VCycle
         if kind == "multigrid":
             parity = where.grid.order.parity
@@ -207,7 +207,7 @@ class Problem:
         """A start for A x = b: multigrid's, or the paper's."""
         if isinstance(self.preconditioner, VCycle):
             return self.preconditioner.nested_start(b)
-        return sums.push_pull(self.space.grid, b, self.weight)
+        return pyramid_transfer.push_pull(self.space.grid, b, self.weight)
 
     def improve(self, b: Tensor, x: Tensor, scale: Tensor | None, tolerance: float) -> pcg.Outcome:
         """Solve A x = b in place."""

@@ -24,8 +24,8 @@ import triton
 from torch import Tensor
 
 from bilateral.backends.cuda.constants import constant
-from bilateral.backends.cuda.grid.laplacian import Matrix
-from bilateral.backends.cuda.grid.pyramid_transfer import Prefix
+from bilateral.backends.cuda.grid.laplacian import Laplacian
+from bilateral.backends.cuda.grid.pyramid_transfer import PrefixSums
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import step_kernels
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
@@ -55,7 +55,7 @@ class Iteration:
 
     Parameters
     ----------
-    matrix : Matrix
+    matrix : Laplacian
         A.
     preconditioner : Preconditioner or VCycle
     b, x : Tensor
@@ -70,7 +70,7 @@ class Iteration:
 
     def __init__(
         self,
-        matrix: Matrix,
+        matrix: Laplacian,
         preconditioner: Preconditioner | VCycle,
         b: Tensor,
         x: Tensor,
@@ -89,7 +89,7 @@ class Iteration:
             torch.empty_like(x) for _ in range(6)
         )
         grid, channels = matrix.grid, x.shape[1]
-        self._prefix = Prefix(grid, x, channels)
+        self._prefix = PrefixSums(grid, x, channels)
         self._coarse = x.new_empty(
             (grid.pyramid.begin.shape[0] if self._factors is not None else 0, channels)
         )

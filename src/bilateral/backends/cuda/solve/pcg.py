@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from bilateral.backends.cuda.grid.laplacian import Matrix
+from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve.iteration import Iteration, PcgOptions
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
 
 
 def solve(
-    matrix: Matrix,
+    matrix: Laplacian,
     preconditioner: Preconditioner | VCycle,
     b: Tensor,
     x: Tensor,

@@ -6,7 +6,7 @@ M^-1 r = P^T ((z_weight P(1) P(r)) / P(diag A)), where z_weight is 1 at level 0,
 from torch import Tensor
 
 from bilateral.backends.cuda.grid import pyramid_transfer
-from bilateral.backends.cuda.grid.laplacian import Matrix
+from bilateral.backends.cuda.grid.laplacian import Laplacian
 
 
 class Preconditioner:

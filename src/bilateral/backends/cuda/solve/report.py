@@ -46,7 +46,7 @@ def write_report(
     """
     steps, images = iteration.errors.shape
     _write[(1,)](
-        *(out, grid.total, *grid.pyramid.totals, grid.colours.strange),
+        *(out, grid.total, *grid.pyramid.totals, grid.tile_keys.out_of_range),
         *(faint_counts, overflow, has_faint_component),
         *(stats.weight_sum, stats.invalid_weights, stats.nonfinite_values),
         stats.weight_sum.stride(0),

@@ -8,7 +8,8 @@ import triton
 import triton.language as tl
 
 from bilateral.backends.cuda.blocks import program_rows, row_channels
-from bilateral.backends.cuda.grid.pyramid_transfer import above, part_of_image, range_sums
+from bilateral.backends.cuda.grid.image_parts import part_of_image
+from bilateral.backends.cuda.grid.pyramid_transfer import range_sums, sum_ancestors
 from bilateral.backends.cuda.kernel import kernel
 from bilateral.backends.cuda.solve.error_estimate import judge_step, step_lengths
 
@@ -62,7 +63,7 @@ def precondition(
         else:
             z = inverse_i[:, None] * residual
             if coarse is not None:
-                z += above(coarse, ancestors, parent_i, mask, lower, channels, LEVELS, k)
+                z += sum_ancestors(coarse, ancestors, parent_i, mask, lower, channels, LEVELS, k)
             if active is not None:
                 is_active = tl.load(active + i, mask=mask, other=0) != 0
                 z = tl.where(is_active[:, None], z, 0.0)
