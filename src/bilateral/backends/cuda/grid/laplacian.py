@@ -14,7 +14,7 @@ from bilateral.backends.cuda.grid.edges import read_neighbours
 from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.grid.image_parts import part_of_image
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.places import places
+from bilateral.backends.cuda.blocks import row_channels
 
 _BLOCK = 256
 
@@ -184,7 +184,7 @@ def _multiply(
     space, range_ = tl.load(factors), tl.load(factors + 1)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < tl.minimum(tl.load(total), room)
-    where, both = places(i, mask, channels, KP)
+    where, both = row_channels(i, mask, channels, tl.arange(0, KP))
     n_i = tl.load(n + i, mask=mask, other=0)
     d_i = tl.load(d + where, mask=both, other=0)
     sums = tl.load(weight + i, mask=mask, other=0)[:, None] * d_i
@@ -193,7 +193,7 @@ def _multiply(
         there, j = neighbours[e]
         n_j = tl.load(n + j, mask=there, other=0)
         factor = (space if e < 4 else range_) * n_i * n_j
-        at, on = places(j, there, channels, KP)
+        at, on = row_channels(j, there, channels, tl.arange(0, KP))
         d_j = tl.load(d + at, mask=on, other=0)
         sums += (factor[:, None] * (d_i - d_j)).to(d_i.dtype)
     tl.store(q + where, sums, mask=both)
@@ -227,13 +227,13 @@ def _step(
     for block in range(begin, end, BLOCK):
         i = block + tl.arange(0, BLOCK)
         mask = i < end
-        where, both = places(i, mask, channels, KP)
+        where, both = row_channels(i, mask, channels, tl.arange(0, KP))
         neighbours = read_neighbours(words, to, i, mask, D)
         in_space = tl.zeros((BLOCK, KP), y.dtype.element_ty)
         in_range = tl.zeros((BLOCK, KP), y.dtype.element_ty)
         for e in tl.static_range(D):
             there, j = neighbours[e]
-            at, on = places(j, there, channels, KP)
+            at, on = row_channels(j, there, channels, tl.arange(0, KP))
             y_j = tl.load(y + at, mask=on, other=0)
             if e < 4:
                 in_space += y_j
@@ -258,7 +258,7 @@ def _dot(a, b, first_vertex, parts, channels, KP: tl.constexpr, BLOCK: tl.conste
     sums = tl.zeros((BLOCK, KP), tl.float64)
     for block in range(begin, end, BLOCK):
         i = block + tl.arange(0, BLOCK)
-        where, both = places(i, i < end, channels, KP)
+        where, both = row_channels(i, i < end, channels, tl.arange(0, KP))
         left = tl.load(a + where, mask=both, other=0).to(tl.float64)
         sums += left * tl.load(b + where, mask=both, other=0).to(tl.float64)
     k = tl.arange(0, KP)

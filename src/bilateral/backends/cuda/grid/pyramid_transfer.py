@@ -13,7 +13,7 @@ from torch import Tensor
 from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.grid.image_parts import part_of_image
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.places import places
+from bilateral.backends.cuda.blocks import row_channels
 
 _BLOCK = 256
 
@@ -136,7 +136,7 @@ def _prefix_sum_parts(
     before = tl.zeros((KP,), tl.float64)
     for block in range(begin, end, BLOCK):
         i = block + tl.arange(0, BLOCK)
-        where, both = places(i, i < end, channels, KP)
+        where, both = row_channels(i, i < end, channels, tl.arange(0, KP))
         value = _load_columns(values, weight, i, i < end, channels, k).to(tl.float64)
         tl.store(sums + where, tl.cumsum(value, 0) + before[None, :], mask=both)
         before += tl.sum(value, 0)
@@ -169,8 +169,8 @@ def range_sums(
     k = tl.arange(0, KP)
     low = tl.load(begin + g, mask=mask, other=0) - 1
     high = tl.load(end + g, mask=mask, other=0) - 1
-    at_low, on_low = places(low, mask & (low >= 0), channels, KP)
-    at_high, on_high = places(high, mask & (high >= 0), channels, KP)
+    at_low, on_low = row_channels(low, mask & (low >= 0), channels, tl.arange(0, KP))
+    at_high, on_high = row_channels(high, mask & (high >= 0), channels, tl.arange(0, KP))
     total = tl.load(sums + at_high, mask=on_high, other=0)
     total -= tl.load(sums + at_low, mask=on_low, other=0)
     from_part = tl.load(part_before + g, mask=mask, other=0)
@@ -221,7 +221,7 @@ def _sum_ranges(
         total = tl.where(total > 0, factor / tl.where(total > 0, total, 1.0), 0.0)
     else:
         total *= factor
-    to, both = places(g, mask, channels, KP)
+    to, both = row_channels(g, mask, channels, tl.arange(0, KP))
     tl.store(out + to, total.to(out.dtype.element_ty), mask=both)
 
 
@@ -264,7 +264,7 @@ def _add_ancestors(
     up = tl.load(parent + i, mask=mask, other=0)
     sums += sum_ancestors(means, ancestors, up, mask, lower, channels, LEVELS, k)
     if weight is None:
-        to, both = places(i, mask, channels, KP)
+        to, both = row_channels(i, mask, channels, tl.arange(0, KP))
         tl.store(out + to, sums, mask=both)
     else:
         first = tl.sum(tl.where(k[None, :] == 0, sums, 0.0), 1)

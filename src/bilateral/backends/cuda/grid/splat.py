@@ -8,7 +8,7 @@ from torch import Tensor
 from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.grid.tiles import tile_pixels, tile_programs
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.places import places
+from bilateral.backends.cuda.blocks import row_channels
 
 _PART = 1024
 """Sorted pixels are summed in parts of this many."""
@@ -168,8 +168,8 @@ def _slice(vertices, parent, out, pixels, channels, KP: tl.constexpr, BLOCK: tl.
         tl.store(out + p, tl.load(vertices + tl.load(parent + p)))
     else:
         v = tl.load(parent + p, mask=p < pixels, other=0)
-        at, both = places(v, p < pixels, channels, KP)
-        to, _ = places(p, p < pixels, channels, KP)
+        at, both = row_channels(v, p < pixels, channels, tl.arange(0, KP))
+        to, _ = row_channels(p, p < pixels, channels, tl.arange(0, KP))
         tl.store(out + to, tl.load(vertices + at, mask=both, other=0), mask=both)
 
 
@@ -191,8 +191,8 @@ def _slice_gradients(
     p = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = p < pixels
     v = tl.load(parent + p, mask=mask, other=0).to(tl.int64)
-    at, both = places(v, mask, channels, KP)
-    to, _ = places(p, mask, channels, KP)
+    at, both = row_channels(v, mask, channels, tl.arange(0, KP))
+    to, _ = row_channels(p, mask, channels, tl.arange(0, KP))
     z_p = tl.load(z + at, mask=both, other=0)
     if of_weights is not None:
         rest = tl.load(target + to, mask=both, other=0) - tl.load(y + at, mask=both, other=0)
@@ -212,7 +212,7 @@ def _prefix_sum_rows(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.c
     before = tl.zeros((KP,), tl.float64)
     for begin in range(0, count, BLOCK):
         i = begin + tl.arange(0, BLOCK)
-        where, both = places(i, i < count, channels, KP)
+        where, both = row_channels(i, i < count, channels, tl.arange(0, KP))
         value = tl.load(values + base + where, mask=both, other=0)
         tl.store(out + base + where, tl.cumsum(value, 0) + before[None, :], mask=both)
         before += tl.sum(value, 0)
