@@ -106,6 +106,17 @@ void pyramid_start(const Grid& grid, const T* weight, const T* weighted, std::si
         threads);
 }
 
+// The paper's flat start: the mean of each vertex that has data, the pyramid start elsewhere.
+template <class T>
+void flat_start(const Grid& grid, const T* weight, const T* weighted, std::size_t channels, T* x,
+                int threads) {
+  pyramid_start(grid, weight, weighted, channels, x, threads);
+  for (std::size_t v = 0; v < grid.vertices; ++v)
+    if (weight[v] > T{0})
+      for (std::size_t k = 0; k < channels; ++k)
+        x[v * channels + k] = weighted[v * channels + k] / weight[v];
+}
+
 // H v alone.
 template <class T>
 void push_pull_values(const Grid& grid, const T* v, std::size_t channels, T* out, int threads) {

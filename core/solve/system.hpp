@@ -20,19 +20,6 @@
 
 namespace bilateral {
 
-// The paper's starts. Flat: each vertex's own mean, where it has data.
-template <class T>
-void flat_start(const Grid& grid, const T* weight, const T* weighted, std::size_t channels, T* x,
-                int threads) {
-  pyramid_start(grid, weight, weighted, channels, x, threads);
-  for (std::size_t v = 0; v < grid.vertices; ++v)
-    if (weight[v] > T{0})
-      for (std::size_t k = 0; k < channels; ++k)
-        x[v * channels + k] = weighted[v * channels + k] / weight[v];
-}
-
-namespace detail {}  // namespace detail
-
 // Solves systems A y = b on one grid, one after another. What they share is made once: memory,
 // conductances, connected components.
 template <class T>

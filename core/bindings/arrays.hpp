@@ -1,0 +1,41 @@
+// Array arguments of the bindings, and the checks of sizes that memory safety needs.
+//
+// The Python package validates what users pass in; the bindings verify again only what would make
+// the core read or write outside an array.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <stdexcept>
+
+namespace bilateral {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// A C-contiguous array that the core reads, and one that the core fills.
+template <class T>
+using Input = nb::ndarray<const T, nb::numpy, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Output = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu>;
+
+inline void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+// The number of channels of an array over `items` pixels or vertices.
+template <class Array>
+std::size_t channels_over(const Array& array, std::size_t items) {
+  require(array.size() % items == 0 && array.size() > 0, "array does not match the grid");
+  return array.size() / items;
+}
+
+// The data of an optional array, or null.
+template <class OptionalArray>
+auto* data_or_null(const OptionalArray& array) {
+  return array ? array->data() : nullptr;
+}
+
+}  // namespace bilateral

@@ -1,0 +1,73 @@
+// Bind the domain transform.
+#include "filters/domain_transform.hpp"
+
+#include <nanobind/stl/optional.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "bindings/arrays.hpp"
+#include "bindings/subjects.hpp"
+
+namespace bilateral {
+
+namespace {
+
+// The domain transform along one reference.
+template <class T>
+class PyDomainTransform {
+ public:
+  template <class R>
+  static PyDomainTransform* of(const Input<R>& pixels, double step, double level, int threads) {
+    require(pixels.ndim() == 3 && pixels.shape(2) <= 3 && pixels.size() > 0,
+            "reference must be H x W x 1 to 3");
+    const ReferenceImage<R> guide{pixels.data(), pixels.shape(0), pixels.shape(1), pixels.shape(2)};
+    const nb::gil_scoped_release release;
+    return new PyDomainTransform(domain_weights<T>(guide, {step, level}, threads));
+  }
+
+  template <class Pixel>
+  nb::tuple filter(const Input<Pixel>& image, const std::optional<Input<T>>& mass, int iterations,
+                   const Output<Pixel>& out, int threads) const {
+    const std::size_t channels = channels_over(image, weights_.height * weights_.width);
+    require(out.size() == image.size(), "out does not match the image");
+    require(!mass || mass->size() * channels == image.size(), "mass does not match the image");
+    DomainInput seen;
+    {
+      const nb::gil_scoped_release release;
+      seen = domain_transform(weights_, iterations, image.data(), mass ? mass->data() : nullptr,
+                              channels, out.data(), threads);
+    }
+    return nb::make_tuple(seen.known, seen.large);
+  }
+
+ private:
+  explicit PyDomainTransform(DomainWeights<T> weights) : weights_(std::move(weights)) {}
+
+  DomainWeights<T> weights_;
+};
+
+template <class T, class... Pixels>
+void define_domain_transform(nb::module_& m, const char* name) {
+  using Self = PyDomainTransform<T>;
+  nb::class_<Self> self(m, name);
+  const auto from = [&]<class R>(R) {
+    self.def_static("of", &Self::template of<R>, "reference"_a.noconvert(), "step"_a, "level"_a,
+                    "threads"_a);
+  };
+  from(std::uint8_t{}), from(std::uint16_t{}), from(float{}), from(double{});
+  (self.def("filter", &Self::template filter<Pixels>, "image"_a.noconvert(),
+            "mass"_a.noconvert().none(), "iterations"_a, "out"_a.noconvert(), "threads"_a),
+   ...);
+}
+
+}  // namespace
+
+void bind_domain_transform(nb::module_& m) {
+  define_domain_transform<float, std::uint8_t, std::uint16_t, float>(m, "DomainTransform32");
+  define_domain_transform<double, double>(m, "DomainTransform64");
+}
+
+}  // namespace bilateral

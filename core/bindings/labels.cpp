@@ -1,0 +1,56 @@
+// Bind the operations on label maps.
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "bindings/arrays.hpp"
+#include "bindings/subjects.hpp"
+#include "labels/label_depth.hpp"
+#include "labels/majority.hpp"
+#include "labels/regions.hpp"
+
+namespace bilateral {
+
+namespace {
+
+std::int32_t py_find_regions(const Input<float>& values, const Input<bool>& mask, float tolerance,
+                             const Output<std::int32_t>& labels) {
+  require(values.ndim() == 2 && values.size() > 0, "values must be H x W");
+  require(values.size() < std::numeric_limits<std::int32_t>::max(), "too many pixels");
+  require(mask.size() == values.size() && labels.size() == values.size(), "sizes do not match");
+  const nb::gil_scoped_release release;
+  return find_regions(values.data(), mask.data(), values.shape(0), values.shape(1), tolerance,
+                      labels.data());
+}
+
+void py_relative_depth(const Input<std::int32_t>& labels, std::size_t radius,
+                       const Output<float>& out, int threads) {
+  require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
+          "shapes do not match");
+  nb::gil_scoped_release release;
+  label_depth(labels.data(), labels.shape(0), labels.shape(1), radius, out.data(), threads);
+}
+
+void py_majority(const Input<std::int32_t>& labels, std::size_t classes, std::size_t radius,
+                 const Output<std::int32_t>& out, int threads) {
+  require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
+          "shapes do not match");
+  nb::gil_scoped_release release;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    require(labels.data()[i] >= 0 && static_cast<std::size_t>(labels.data()[i]) < classes,
+            "a label lies outside the classes");
+  majority(labels.data(), labels.shape(0), labels.shape(1), classes, radius, out.data(), threads);
+}
+
+}  // namespace
+
+void bind_labels(nb::module_& m) {
+  m.def("relative_depth", &py_relative_depth, "labels"_a.noconvert(), "radius"_a,
+        "out"_a.noconvert(), "threads"_a);
+  m.def("majority", &py_majority, "labels"_a.noconvert(), "classes"_a, "radius"_a,
+        "out"_a.noconvert(), "threads"_a);
+  m.def("find_regions", &py_find_regions, "values"_a.noconvert(), "mask"_a.noconvert(),
+        "tolerance"_a, "labels"_a.noconvert());
+}
+
+}  // namespace bilateral

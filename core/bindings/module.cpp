@@ -1,0 +1,18 @@
+// The Python module `bilateral._core`.
+#include "bindings/subjects.hpp"
+
+NB_MODULE(_core, m) {
+  using namespace bilateral;
+  auto grid = bind_grid(m);
+  bind_build(m);
+  bind_solver_float(m, grid);
+  bind_solver_double(m, grid);
+  bind_robust(m);
+  bind_lowrank(m);
+  bind_domain_transform(m);
+  bind_median(m);
+  bind_polish(m);
+  bind_labels(m);
+  bind_stereo(m);
+  bind_defocus(m);
+}

@@ -1,0 +1,71 @@
+// Bind the losses and the reweighting of iteratively reweighted least squares.
+#include "solve/robust.hpp"
+
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bound_grid.hpp"
+#include "bindings/subjects.hpp"
+#include "solve/samples.hpp"
+
+namespace bilateral {
+
+namespace {
+
+template <class T>
+Samples<T>* make_samples(const BoundGrid& grid, const Input<T>& target, int threads) {
+  const std::size_t channels = channels_over(target, grid.grid().pixels());
+  const nb::gil_scoped_release release;
+  return new Samples<T>(grid.grid(), target.data(), channels, threads);
+}
+
+template <class T>
+double py_splat_robust(const Samples<T>& self, const Loss& loss, const Input<T>& y,
+                       const Output<T>& weight, const Output<T>& weighted, int threads) {
+  const std::size_t vertices = self.grid().vertices, channels = self.channels();
+  require(weight.size() == vertices && weighted.size() == vertices * channels &&
+              y.size() == weighted.size(),
+          "arrays do not match the grid");
+  const nb::gil_scoped_release release;
+  return splat_robust(self, loss, y.data(), weight.data(), weighted.data(), threads);
+}
+
+template <class T>
+void define_samples(nb::module_& m, const char* name) {
+  nb::class_<Samples<T>>(m, name)
+      .def(nb::new_(&make_samples<T>), "grid"_a, "target"_a.noconvert(), "threads"_a,
+           nb::keep_alive<0, 1>())
+      .def_prop_ro("known", &Samples<T>::known)
+      .def_prop_ro("size", &Samples<T>::size)
+      .def("splat", &py_splat_robust<T>, "loss"_a, "y"_a.noconvert(), "weight"_a.noconvert(),
+           "weighted"_a.noconvert(), "threads"_a);
+}
+
+void define_loss(nb::module_& m) {
+  nb::class_<Loss>(m, "Loss")
+      .def_static(
+          "power",
+          [](double gain, double rate, double exponent) {
+            return Loss{Loss::Shape::power, gain, rate, exponent};
+          },
+          "gain"_a, "rate"_a, "exponent"_a)
+      .def_static(
+          "exponential",
+          [](double gain, double rate) { return Loss{Loss::Shape::exponential, gain, rate, 0}; },
+          "gain"_a, "rate"_a)
+      .def_static(
+          "huber", [](double gain, double rate) { return Loss{Loss::Shape::huber, gain, rate, 0}; },
+          "gain"_a, "rate"_a);
+}
+
+}  // namespace
+
+void bind_robust(nb::module_& m) {
+  define_loss(m);
+  define_samples<float>(m, "Samples32");
+  define_samples<double>(m, "Samples64");
+}
+
+}  // namespace bilateral

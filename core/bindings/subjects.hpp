@@ -1,0 +1,22 @@
+// The subjects of the module: one function and one translation unit each.
+#pragma once
+
+#include "bindings/arrays.hpp"
+#include "bindings/bound_grid.hpp"
+
+namespace bilateral {
+
+nb::class_<BoundGrid> bind_grid(nb::module_& m);
+void bind_build(nb::module_& m);
+void bind_solver_float(nb::module_& m, nb::class_<BoundGrid>& grid);
+void bind_solver_double(nb::module_& m, nb::class_<BoundGrid>& grid);
+void bind_robust(nb::module_& m);
+void bind_lowrank(nb::module_& m);
+void bind_domain_transform(nb::module_& m);
+void bind_median(nb::module_& m);
+void bind_polish(nb::module_& m);
+void bind_labels(nb::module_& m);
+void bind_stereo(nb::module_& m);
+void bind_defocus(nb::module_& m);
+
+}  // namespace bilateral
