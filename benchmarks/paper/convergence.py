@@ -17,7 +17,7 @@ from benchmarks.speed.convergence import Case
 from benchmarks.tables import table
 from benchmarks.timing import clock
 from bilateral.backends import cpu
-from bilateral.numerics import system
+from bilateral.numerics import policy, system
 
 NAME = "convergence"
 TITLE = "Convergence (Figure 3)"
@@ -121,17 +121,19 @@ def _pcg(
     callback: Any,
 ) -> None:
     cpu.pcg(
-        cpu.solver(grid._core, y.dtype, preconditioner),
+        cpu.Solver(grid._core, preconditioner),
         seen.weight,
         seen.weighted,
         y,
         seen.scale,
         fill=True,
         smoothness=seen.smoothness,
-        least_steps=steps,
-        most_steps=steps,
+        min_iterations=steps,
+        max_iterations=steps,
         tolerance=-1.0,
-        of_movement=0.0,
+        movement_fraction=0.0,
+        step_noise=policy.STEP_NOISE,
+        error_window=policy.ERROR_WINDOW,
         callback=callback,
     )
 

@@ -7,6 +7,7 @@ from benchmarks.timing import clock
 from bilateral import color
 from bilateral import validation as checks
 from bilateral.backends import cpu
+from bilateral.numerics import policy
 
 STAGES = ("grid", "pyramid", "bistochastize", "splat", "start", "PCG", "slice")
 
@@ -19,31 +20,39 @@ def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
     cells = [float(sigma)] * 3
     target = problem.target[:, :, np.newaxis]
 
-    build, grid = clock(
-        cpu.build_grid, image.pixels, matrix, offset, cells, image.highest, cells[:2]
+    grid = cpu.build_grid(
+        image.pixels,
+        matrix,
+        offset,
+        cells,
+        image.highest,
+        cells[:2],
+        blur=weights,
+        edge_guard=policy.EDGE_GUARD,
+        lowest_eigenvalue=policy.LOWEST_EIGENVALUE,
     )
-    coarsen, _ = clock(cpu.coarsen, grid)
-    bistochastize, _ = clock(cpu.bistochastize, grid, weights)
     splat, seen = clock(cpu.splat_target, grid, target, problem.confidence)
     start, y = clock(cpu.start, grid, seen.weight, seen.weighted, "pyramid", SMOOTHNESS)
     pcg, _ = clock(_pcg, grid, seen, y)
     slice_, _ = clock(cpu.slice_, grid, y, problem.shape)
-    seconds = (build, coarsen, bistochastize, splat, start, pcg, slice_)
+    seconds = (*grid.core.build_seconds, splat, start, pcg, slice_)
     return dict(zip(STAGES, seconds, strict=True)), grid.n_vertices
 
 
 def _pcg(grid: cpu.Grid, seen: cpu.Observation, y: cpu.Array) -> None:
     cpu.pcg(
-        cpu.solver(grid, y.dtype, "pyramid"),
+        cpu.Solver(grid, "pyramid"),
         seen.weight,
         seen.weighted,
         y,
         seen.high - seen.low,
         fill=True,
         smoothness=SMOOTHNESS,
-        least_steps=STEPS,
-        most_steps=STEPS,
+        min_iterations=STEPS,
+        max_iterations=STEPS,
         tolerance=-1.0,
-        of_movement=0.0,
+        movement_fraction=0.0,
+        step_noise=policy.STEP_NOISE,
+        error_window=policy.ERROR_WINDOW,
         callback=None,
     )

@@ -1,5 +1,5 @@
-// Large uninitialised arrays. A std::vector would write zeros to memory that the next loop
-// overwrites, and huge pages spare one page fault per 4 KiB.
+// Buffer: a large array that is left uninitialised and uses huge pages. A std::vector would write
+// zeros that the next loop overwrites, and huge pages save one page fault per 4 KiB.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,9 @@ class Buffer {
 #if defined(__linux__)
     if (alignment == huge) madvise(memory_.get(), rounded, MADV_HUGEPAGE);
 #endif
-    // Large blocks all start at the same place within a page; loops over several arrays would
-    // then have loads wait for unrelated stores. Each block starts at a cache line of its own.
+    // Large allocations all start at the same offset within a page. A loop over several arrays
+    // would then delay loads behind unrelated stores (4 KiB aliasing), so each buffer starts at a
+    // different cache line.
     const auto block = reinterpret_cast<std::uintptr_t>(memory_.get()) / page;
     const std::size_t stagger = block * 2654435761u % (page / line) * line;
     data_ = reinterpret_cast<T*>(static_cast<std::byte*>(memory_.get()) + stagger);

@@ -1,4 +1,4 @@
-// exp in a form that compilers vectorize, which the standard library's is not.
+// decay(x) = exp(-x) in a form that compilers vectorize, unlike the standard library's exp.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace bilateral {
 
-// exp(-x) for x >= 0, to about one unit in the last place; 0 where it would be denormal.
+// exp(-x) for x >= 0, accurate to about one unit in the last place; 0 where exp(-x) is denormal.
 BILATERAL_INLINE float decay(float x) {
   constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
   constexpr float largest = 87.0f, to_integer = 0x1.8p23f;

@@ -1,5 +1,5 @@
-// Short vectors in the compilers' common extension: a comparison is -1 in each lane where it
-// holds, `mask ? a : b` selects by lane.
+// SIMD vectors by the vector extension of GCC and Clang. A comparison gives -1 in each lane where
+// it holds, and `mask ? a : b` selects by lane.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 #include <utility>
 
 #if defined(__SSE2__)
-#include <immintrin.h>
+#include <emmintrin.h>
 #endif
 
 #include "base/multiversion.hpp"
 
 namespace bilateral {
 
-// N numbers of type T as one value.
+// A SIMD vector of N numbers of type T.
 template <class T, std::size_t N>
 struct LanesOf {
   typedef T type __attribute__((vector_size(N * sizeof(T))));
@@ -23,7 +23,7 @@ struct LanesOf {
 template <class T, std::size_t N>
 using Lanes = typename LanesOf<T, N>::type;
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are only passed between inlined functions
+#pragma GCC diagnostic ignored "-Wpsabi"  // only inlined functions pass vectors
 
 template <class V>
 BILATERAL_INLINE V load_lanes(const void* from) {
@@ -37,7 +37,7 @@ BILATERAL_INLINE void store_lanes(void* to, V value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-// Folds the lanes with f, halving the vector until one number is left.
+// Reduces the lanes to one number with f, by halving the vector repeatedly.
 template <class T, std::size_t N, class F>
 BILATERAL_INLINE T fold_lanes(Lanes<T, N> value, F f) {
   if constexpr (N == 2) {
@@ -49,7 +49,7 @@ BILATERAL_INLINE T fold_lanes(Lanes<T, N> value, F f) {
   }
 }
 
-// a[0], b[0], a[1], b[1], ... written to 2 N consecutive places.
+// Writes a[0], b[0], a[1], b[1], ... to 2 N consecutive places.
 template <class T, std::size_t N>
 BILATERAL_INLINE void store_interleaved(T* to, Lanes<T, N> a, Lanes<T, N> b) {
   [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
@@ -58,7 +58,8 @@ BILATERAL_INLINE void store_interleaved(T* to, Lanes<T, N> a, Lanes<T, N> b) {
   }(std::make_index_sequence<N>{});
 }
 
-// The M-th of the K vectors that hold each lane of `value` K times: a, a, a, b, b, b, ...
+// Repeats each lane of `value` K times (a, a, a, b, b, b, ...) and returns the M-th of the K
+// resulting vectors.
 template <class T, std::size_t N, std::size_t K, std::size_t M>
 BILATERAL_INLINE Lanes<T, N> repeat_lanes(Lanes<T, N> value) {
   return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
@@ -66,7 +67,7 @@ BILATERAL_INLINE Lanes<T, N> repeat_lanes(Lanes<T, N> value) {
   }(std::make_index_sequence<N>{});
 }
 
-// Rows become columns: lane i of rows[j] and lane j of rows[i] change places.
+// Transposes N vectors of N lanes: swaps lane i of rows[j] with lane j of rows[i].
 template <class T, std::size_t N, std::size_t Step = 1>
 BILATERAL_INLINE void transpose_lanes(Lanes<T, N>* rows) {
   if constexpr (Step < N) {
@@ -82,7 +83,7 @@ BILATERAL_INLINE void transpose_lanes(Lanes<T, N>* rows) {
   }
 }
 
-// Two numbers as float64.
+// Two float64 numbers.
 using Pair = Lanes<double, 2>;
 BILATERAL_INLINE Pair load_pair(const double* from) { return load_lanes<Pair>(from); }
 BILATERAL_INLINE Pair load_pair(const float* from) {
@@ -93,7 +94,7 @@ BILATERAL_INLINE Pair load_pair(const float* from) {
 #endif
 }
 
-// The lower or the upper two of four numbers, as float64.
+// Converts the lower or the upper two of four float32 numbers to float64.
 BILATERAL_INLINE Pair load_pair_of(Lanes<float, 4> value, std::size_t upper) {
 #if defined(__SSE2__)
   return _mm_cvtps_pd(upper ? _mm_movehl_ps(value, value) : value);

@@ -1,5 +1,5 @@
-// One binary, fast on old and new x86: the few hot integer loops are compiled for several
-// instruction sets and chosen when the library is loaded.
+// Function multiversioning: compile a hot loop for several x86 instruction sets. The loader picks
+// the version for its processor, so that one binary is fast on old and new machines.
 #pragma once
 
 #define BILATERAL_INLINE inline __attribute__((always_inline))

@@ -1,4 +1,4 @@
-// The K channels of a vertex as one value: a number, or a short vector.
+// Pack: the K channels of one vertex as one value, a number if K is 1 and SIMD vectors otherwise.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace bilateral {
 
-// N numbers in vectors of 16 bytes, which every machine has: compilers keep wider ones in memory
-// where registers are not that wide.
+// N numbers in SIMD vectors of 16 bytes, which every machine has. Compilers spill wider vectors to
+// memory where registers are narrower.
 template <class T, std::size_t N>
 struct Wide {
   static constexpr std::size_t width = 16 / sizeof(T), count = N / width;
@@ -19,10 +19,10 @@ struct Wide {
   Part part[count];
 
   static BILATERAL_INLINE Wide filled(T value) {
-    return made([=](std::size_t) __attribute__((always_inline)) { return Part{} + value; });
+    return generate([=](std::size_t) __attribute__((always_inline)) { return Part{} + value; });
   }
   template <class F>
-  static BILATERAL_INLINE Wide made(F f) {
+  static BILATERAL_INLINE Wide generate(F f) {
     Wide out;
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < count; ++i) out.part[i] = f(i);
@@ -30,19 +30,19 @@ struct Wide {
   }
 
   friend BILATERAL_INLINE Wide operator+(Wide a, Wide b) {
-    return made([&](std::size_t i)
-                    __attribute__((always_inline)) { return a.part[i] + b.part[i]; });
+    return generate([&](std::size_t i)
+                        __attribute__((always_inline)) { return a.part[i] + b.part[i]; });
   }
   friend BILATERAL_INLINE Wide operator-(Wide a, Wide b) {
-    return made([&](std::size_t i)
-                    __attribute__((always_inline)) { return a.part[i] - b.part[i]; });
+    return generate([&](std::size_t i)
+                        __attribute__((always_inline)) { return a.part[i] - b.part[i]; });
   }
   friend BILATERAL_INLINE Wide operator*(Wide a, Wide b) {
-    return made([&](std::size_t i)
-                    __attribute__((always_inline)) { return a.part[i] * b.part[i]; });
+    return generate([&](std::size_t i)
+                        __attribute__((always_inline)) { return a.part[i] * b.part[i]; });
   }
   friend BILATERAL_INLINE Wide operator*(T a, Wide b) {
-    return made([&](std::size_t i) __attribute__((always_inline)) { return a * b.part[i]; });
+    return generate([&](std::size_t i) __attribute__((always_inline)) { return a * b.part[i]; });
   }
   BILATERAL_INLINE Wide& operator+=(Wide b) { return *this = *this + b; }
 };
@@ -63,7 +63,7 @@ BILATERAL_INLINE Pack<T, K> get(const T* from) {
   if constexpr (K == 1)
     return *from;
   else
-    return Wide<T, K>::made([=](std::size_t i) __attribute__((always_inline)) {
+    return Wide<T, K>::generate([=](std::size_t i) __attribute__((always_inline)) {
       return load_lanes<typename Wide<T, K>::Part>(from + i * Wide<T, K>::width);
     });
 }
@@ -79,7 +79,7 @@ BILATERAL_INLINE void put(T* to, Pack<T, K> value) {
   }
 }
 
-// Numbers as float64, to be summed.
+// Converts to float64, the type of all sums.
 template <std::size_t K, class T>
 BILATERAL_INLINE Pack<double, K> widen(const Pack<T, K>& value) {
   if constexpr (K == 1) {
@@ -87,13 +87,13 @@ BILATERAL_INLINE Pack<double, K> widen(const Pack<T, K>& value) {
   } else if constexpr (sizeof(T) == sizeof(double)) {
     return value;
   } else {
-    return Wide<double, K>::made([&](std::size_t i) __attribute__((always_inline)) {
+    return Wide<double, K>::generate([&](std::size_t i) __attribute__((always_inline)) {
       return load_pair_of(value.part[i / 2], i % 2);
     });
   }
 }
 
-// One number per channel, as numbers of type T.
+// Packs one number per channel, converted to T.
 template <class T, std::size_t K>
 BILATERAL_INLINE Pack<T, K> pack(const std::array<double, K>& numbers) {
   std::array<T, K> narrow;

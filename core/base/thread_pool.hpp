@@ -1,5 +1,5 @@
-// A team of threads for a call of many short loops: spawned once, since starting a thread takes as
-// long as a loop over some ten thousand rows.
+// ThreadPool: threads for one call that runs many short loops. The call starts its threads once,
+// since starting a thread takes as long as a loop over some ten thousand rows.
 #pragma once
 
 #include <algorithm>
@@ -17,25 +17,25 @@
 
 namespace bilateral {
 
-class Crew {
+class ThreadPool {
  public:
-  // f(crew) on the calling thread, with threads - 1 others to help.
+  // Calls f(pool) on the calling thread. The pool has threads - 1 helper threads.
   template <class F>
   static void run(int threads, F&& f) {
-    Crew crew(threads);
+    ThreadPool pool(threads);
     run_team(threads, [&](const Worker& worker) {
-      if (worker.rank != 0) return crew.help(static_cast<std::size_t>(worker.rank));
-      struct Dismiss {
-        Crew& crew;
-        ~Dismiss() { crew.dismiss(); }
-      } dismiss{crew};
-      f(crew);
+      if (worker.rank != 0) return pool.help(static_cast<std::size_t>(worker.rank));
+      struct Closer {
+        ThreadPool& pool;
+        ~Closer() { pool.close(); }
+      } closer{pool};
+      f(pool);
     });
   }
 
   int size() const { return size_; }
 
-  // f(item, rank) for every item, as parallel_for does. Only one loop runs at a time.
+  // Calls f(item, rank) for every item, like parallel_for. Only one loop runs at a time.
   template <class F>
   void each(int threads, std::size_t items, F&& f) {
     parts_ = static_cast<std::size_t>(team_size(std::min(threads, size_), items, 1));
@@ -50,41 +50,44 @@ class Crew {
       (*static_cast<std::remove_reference_t<F>*>(context))(item, rank);
     };
     gate_.fetch_or(open, std::memory_order_release);
-    announce();
+    wake();
     work(0);
     gate_.fetch_and(~open, std::memory_order_acq_rel);
     for (int spin = 0; gate_.load(std::memory_order_acquire) != 0; ++spin)
-      spin < patience ? relax() : std::this_thread::yield();
+      spin < max_spins ? relax() : std::this_thread::yield();
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
-  static constexpr std::uint32_t open = 1, inside = 2;  // the gate: a flag, and a count of helpers
-  static constexpr int patience = 1500;
+  // The gate holds a flag, `open` while a loop runs, and counts the helpers inside.
+  static constexpr std::uint32_t open = 1, inside = 2;
+  static constexpr int max_spins = 1500;
 
-  explicit Crew(int threads)
+  explicit ThreadPool(int threads)
       : size_(std::max(threads, 1)), next_(static_cast<std::size_t>(size_)) {}
 
-  void announce() {
+  void wake() {
     phase_.fetch_add(1, std::memory_order_release);
     phase_.notify_all();
   }
 
-  void dismiss() {
-    dismissed_.store(true, std::memory_order_release);
-    announce();
+  void close() {
+    closed_.store(true, std::memory_order_release);
+    wake();
   }
 
-  // Nobody waits for a helper that has yet to wake up: it finds the gate closed.
+  // The loop of a helper thread. No loop waits for a helper that is still asleep: such a helper
+  // finds the gate closed.
   void help(std::size_t rank) {
-    for (std::uint32_t seen = 0; !dismissed_.load(std::memory_order_acquire);) {
+    for (std::uint32_t last_phase = 0; !closed_.load(std::memory_order_acquire);) {
       if (gate_.fetch_add(inside, std::memory_order_acq_rel) & open)
         if (rank < parts_) work(rank);
       gate_.fetch_sub(inside, std::memory_order_acq_rel);
-      for (int spin = 0; spin < patience && phase_.load(std::memory_order_acquire) == seen; ++spin)
+      for (int spin = 0; spin < max_spins && phase_.load(std::memory_order_acquire) == last_phase;
+           ++spin)
         relax();
-      phase_.wait(seen, std::memory_order_acquire);
-      seen = phase_.load(std::memory_order_acquire);
+      phase_.wait(last_phase, std::memory_order_acquire);
+      last_phase = phase_.load(std::memory_order_acquire);
     }
   }
 
@@ -101,12 +104,12 @@ class Crew {
   }
 
   int size_;
-  std::vector<std::atomic<std::size_t>> next_;  // item of each part
+  std::vector<std::atomic<std::size_t>> next_;  // the next item of each part
   std::size_t parts_ = 1, items_ = 0;
   void* context_ = nullptr;
   void (*call_)(void*, std::size_t, std::size_t) = nullptr;
   std::atomic<std::uint32_t> gate_{0}, phase_{0};
-  std::atomic<bool> dismissed_{false};
+  std::atomic<bool> closed_{false};
   std::atomic_flag failed_;
   std::exception_ptr error_;
 };

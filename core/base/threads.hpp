@@ -1,5 +1,5 @@
-// A team of threads for one call: spawned, run to the end, joined. Nothing outlives the call,
-// so a process may fork between calls.
+// Run a function on a team of threads that live for one call. No thread outlives the call, so a
+// process may fork between calls.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,17 @@
 #include <thread>
 #include <vector>
 
-#if defined(__x86_64__) || defined(_M_X64)
-#include <immintrin.h>
-#endif
-
 namespace bilateral {
 
 inline void relax() {
-#if defined(__x86_64__) || defined(_M_X64)
-  _mm_pause();
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
 #endif
 }
 
-// Blocks until all threads of the team arrive. Spins first, since the phases between two barriers
-// often last microseconds, then sleeps. Spinning in vain means that another thread has lost its
-// core, which it may get back the sooner the less we spin: the patience adapts.
+// Blocks until all threads of the team arrive. A thread spins first, since the phases between two
+// barriers often last microseconds, then sleeps. Spinning in vain means that another thread lost
+// its core and gets the core back sooner if this thread spins less, so the number of spins adapts.
 class Barrier {
  public:
   void resize(int parties) { parties_ = parties; }
@@ -39,36 +35,36 @@ class Barrier {
       phase_.notify_all();
       return;
     }
-    const int patience = patience_.load(std::memory_order_relaxed);
-    for (int spin = 0; spin < patience; ++spin) {
+    const int spins = spins_.load(std::memory_order_relaxed);
+    for (int spin = 0; spin < spins; ++spin) {
       if (phase_.load(std::memory_order_acquire) != phase) {
-        patience_.store(std::min(patience + patience / 4 + 1, most), std::memory_order_relaxed);
+        spins_.store(std::min(spins + spins / 4 + 1, max_spins), std::memory_order_relaxed);
         return;
       }
       relax();
     }
-    patience_.store(std::max(patience / 2, least), std::memory_order_relaxed);
+    spins_.store(std::max(spins / 2, min_spins), std::memory_order_relaxed);
     while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase);
   }
 
  private:
-  static constexpr int least = 20, most = 1500;
+  static constexpr int min_spins = 20, max_spins = 1500;
   int parties_ = 1;
-  std::atomic<int> patience_{most};
+  std::atomic<int> spins_{max_spins};
   std::atomic<int> arrived_{0};
   std::atomic<std::uint32_t> phase_{0};
 };
 
-// What one thread of a team knows.
+// One thread of a team: its number, the size of the team, and the barrier that they share.
 struct Worker {
   int rank;
   int size;
   Barrier& barrier;
 };
 
-// Runs f(Worker) on `threads` threads, the caller being rank 0. If the system refuses a thread,
-// the team is smaller; results never depend on its size. A function that waits at the barrier
-// must not throw.
+// Runs f(Worker) on `threads` threads; the caller is rank 0. If the system refuses a thread, the
+// team is smaller. Results never depend on the size of the team. A function that waits at the
+// barrier must not throw.
 template <class F>
 void run_team(int threads, F&& f) {
   Barrier barrier;
@@ -102,16 +98,16 @@ void run_team(int threads, F&& f) {
     if (error) std::rethrow_exception(error);
 }
 
-// How many threads are worth starting for `work` items when one thread should have at least
-// `grain` of them.
+// The number of threads worth starting for `work` items if each thread should get at least `grain`
+// items.
 inline int team_size(int threads, std::size_t work, std::size_t grain) {
   const std::size_t useful = std::max<std::size_t>(1, work / grain);
   return static_cast<int>(std::min(useful, static_cast<std::size_t>(std::max(threads, 1))));
 }
 
-// f(item, rank) for every item. Each thread starts with a contiguous part of its own (neighbouring
-// items share pages of memory that the system has yet to supply), then helps the others. `rank`
-// selects scratch memory; f's result must not depend on it.
+// Calls f(item, rank) for every item. Each thread starts with its own contiguous part, since
+// neighbouring items share memory pages that the system has yet to supply, then helps the other
+// threads. `rank` selects scratch memory; the result of f must not depend on it.
 template <class F>
 void parallel_for(int threads, std::size_t items, F&& f) {
   const auto parts = static_cast<std::size_t>(team_size(threads, items, 1));

@@ -1,4 +1,5 @@
-// What a grid keeps for its solves: the bistochastization and the multigrid hierarchies.
+// Compute what a grid keeps for its solves: the pyramid, the bistochastization, and the multigrid
+// hierarchies.
 #include "bindings/bound_grid.hpp"
 
 #include <algorithm>
@@ -10,31 +11,34 @@
 
 namespace bilateral {
 
-BoundGrid::BoundGrid(Grid grid) : grid_(std::move(grid)) {}
-BoundGrid::~BoundGrid() = default;
-
-void BoundGrid::coarsen(int threads) { build_pyramid(grid_, threads); }
-
-void BoundGrid::balance(double centre, double space, double range, int threads) {
-  grid_.centre = centre;
-  grid_.space = space;
-  grid_.range = range;
-  n_ = Buffer<float>(grid_.vertices, 1.0f);
-  bistochastize(grid_, n_, 2e-6, threads);
+BoundGrid::BoundGrid(Grid grid, Clock::time_point began, double lowest_eigenvalue, int threads)
+    : grid_(std::move(grid)), lowest_eigenvalue_(lowest_eigenvalue) {
+  const auto lap = [&] {
+    const Clock::time_point now = Clock::now();
+    return std::chrono::duration<double>(now - std::exchange(began, now)).count();
+  };
+  build_seconds_[0] = lap();
+  build_pyramid(grid_, threads);
+  build_seconds_[1] = lap();
+  n32_ = Buffer<float>(grid_.vertices, 1.0f);
+  bistochastize(grid_, n32_, {2e-6, lowest_eigenvalue_}, threads);
+  build_seconds_[2] = lap();
 }
+
+BoundGrid::~BoundGrid() = default;
 
 template <>
 const float* BoundGrid::n(int) const {
-  return n_.data();
+  return n32_.data();
 }
 
 template <>
 const double* BoundGrid::n(int threads) const {
-  std::call_once(once_, [&] {
-    Buffer<double> fine(grid_.vertices);
-    std::copy_n(n_.data(), grid_.vertices, fine.data());
-    bistochastize(grid_, fine, 1e-12, threads);
-    n64_ = std::move(fine);
+  std::call_once(n64_once_, [&] {
+    Buffer<double> n(grid_.vertices);
+    std::copy_n(n32_.data(), grid_.vertices, n.data());
+    bistochastize(grid_, n, {1e-12, lowest_eigenvalue_}, threads);
+    n64_ = std::move(n);
   });
   return n64_.data();
 }

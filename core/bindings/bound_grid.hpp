@@ -1,7 +1,9 @@
-// The grid as Python holds it: with its bistochastization, and its multigrid hierarchies once a
-// solve needs them.
+// BoundGrid: the grid as Python holds it, with its pyramid, its bistochastization, and its
+// multigrid hierarchies once a solve needs them.
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -16,13 +18,17 @@ struct Hierarchy;
 
 class BoundGrid {
  public:
-  explicit BoundGrid(Grid grid);
+  using Clock = std::chrono::steady_clock;
+
+  // Takes a grid with the weights of B-bar, whose construction began at `began`. Builds the pyramid
+  // and bistochastizes B-bar. For `lowest_eigenvalue` see bistochastize.
+  BoundGrid(Grid grid, Clock::time_point began, double lowest_eigenvalue, int threads);
   ~BoundGrid();
 
   const Grid& grid() const { return grid_; }
 
-  void coarsen(int threads);
-  void balance(double centre, double space, double range, int threads);
+  // Seconds for vertices and edges, for the pyramid, and for the bistochastization.
+  const std::array<double, 3>& build_seconds() const { return build_seconds_; }
 
   // The vector n of the bistochastization.
   template <class T>
@@ -33,8 +39,10 @@ class BoundGrid {
 
  private:
   Grid grid_;
-  Buffer<float> n_;
-  mutable std::once_flag once_;
+  std::array<double, 3> build_seconds_{};
+  double lowest_eigenvalue_;
+  Buffer<float> n32_;
+  mutable std::once_flag n64_once_;
   mutable Buffer<double> n64_;
 
   template <class T>
@@ -44,5 +52,13 @@ class BoundGrid {
   };
   mutable std::tuple<Cached<float>, Cached<double>> multigrids_;
 };
+
+// bound_grid.cpp defines these, so that the hierarchies are compiled once.
+template <>
+const float* BoundGrid::n(int threads) const;
+template <>
+const double* BoundGrid::n(int threads) const;
+extern template const Hierarchy<float>& BoundGrid::multigrid<float>(int threads) const;
+extern template const Hierarchy<double>& BoundGrid::multigrid<double>(int threads) const;
 
 }  // namespace bilateral

@@ -1,12 +1,17 @@
 // Bind the construction of grids, and the change between two references.
 #include "grid/build.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -18,12 +23,12 @@ namespace bilateral {
 
 namespace {
 
-// Features are a matrix times the pixel's values, plus an offset; only three may be mixed.
+// The features matrix * pixel + offset. The matrix mixes channels only if there are three.
 FeatureMap feature_map(const std::vector<std::vector<double>>& matrix,
-                       const std::vector<double>& offset, const std::vector<double>& sigma) {
-  const std::size_t channels = sigma.size();
+                       const std::vector<double>& offset, const std::vector<double>& sigmas) {
+  const std::size_t channels = sigmas.size();
   require(channels <= max_channels && offset.size() == channels && matrix.size() == channels,
-          "matrix, offset and sigma must agree");
+          "matrix, offset and sigmas must agree");
   FeatureMap map;
   for (std::size_t k = 0; k < channels; ++k) {
     require(matrix[k].size() == channels, "matrix must be square");
@@ -33,38 +38,55 @@ FeatureMap feature_map(const std::vector<std::vector<double>>& matrix,
     }
     map.gain[k] = matrix[k][k];
     map.offset[k] = offset[k];
-    map.sigma[k] = sigma[k];
+    map.sigma[k] = sigmas[k];
   }
   require(!map.mixed || channels == 3, "only three channels can be mixed");
   return map;
 }
 
+using Mass = nb::ndarray<nb::numpy, const float, nb::ndim<1>>;
+using BuiltGrid = std::tuple<nb::typed<nb::object, BoundGrid>, std::size_t, Mass>;
+
 template <class T>
-BoundGrid* make_grid(const Input<T>& pixels, const std::vector<std::vector<double>>& matrix,
-                     const std::vector<double>& offset, const std::vector<double>& sigma,
-                     std::optional<double> nominal_max, const std::vector<double>& sigma_space,
-                     int threads) {
+BuiltGrid bound_build_grid(const Input<T>& pixels, const std::vector<std::vector<double>>& matrix,
+                           const std::vector<double>& offset, const std::vector<double>& sigmas,
+                           std::optional<double> nominal_max,
+                           const std::vector<double>& sigma_space, double edge_guard,
+                           const std::array<double, 3>& blur, double lowest_eigenvalue,
+                           int threads) {
   const std::size_t space = sigma_space.size();
   require((space == 2 || space == 3) && pixels.ndim() == space + 1 &&
-              pixels.shape(space) == sigma.size(),
+              pixels.shape(space) == sigmas.size(),
           "pixels must be H x W x C or T x H x W x C, as the sigmas say");
   const std::size_t frames = space == 3 ? pixels.shape(0) : 1;
   const Reference<T> reference{pixels.data(),
                                frames,
                                pixels.shape(space - 2),
                                pixels.shape(space - 1),
-                               sigma.size(),
-                               feature_map(matrix, offset, sigma),
+                               sigmas.size(),
+                               feature_map(matrix, offset, sigmas),
                                nominal_max};
   require(reference.frames * reference.height * reference.width > 0, "there must be a pixel");
-  const SpaceSigmas sigmas{space, sigma_space[space - 1], sigma_space[space - 2], sigma_space[0]};
-  const nb::gil_scoped_release release;
-  return new BoundGrid(build_grid(reference, sigmas, threads));
+  const SpaceSigmas space_sigmas{space, sigma_space[space - 1], sigma_space[space - 2],
+                                 sigma_space[0]};
+  std::unique_ptr<BoundGrid> built;
+  {
+    const nb::gil_scoped_release release;
+    const auto began = BoundGrid::Clock::now();
+    Grid grid = build_grid(reference, space_sigmas, edge_guard, threads);
+    grid.centre = blur[0];
+    grid.space = blur[1];
+    grid.range = blur[2];
+    built = std::make_unique<BoundGrid>(std::move(grid), began, lowest_eigenvalue, threads);
+  }
+  const Buffer<float>& mass = built->grid().mass;
+  const nb::object owner = nb::cast(built.release(), nb::rv_policy::take_ownership);
+  return {owner, mass.size(), Mass(mass.data(), {mass.size()}, owner)};
 }
 
-template <class R>
-void py_unchanged(const Input<R>& before, const Input<R>& after, const std::vector<float>& scale,
-                  const Output<float>& weight, int threads) {
+template <class T>
+void bound_frame_change(const Input<T>& before, const Input<T>& after,
+                        const std::vector<float>& scale, const Output<float>& weight, int threads) {
   require(before.size() == after.size() && after.size() == weight.size() * scale.size(),
           "sizes do not match");
   const nb::gil_scoped_release release;
@@ -73,10 +95,13 @@ void py_unchanged(const Input<R>& before, const Input<R>& after, const std::vect
 
 template <class T>
 void define_build(nb::module_& m) {
-  m.def("build_grid", &make_grid<T>, "pixels"_a.noconvert(), "matrix"_a, "offset"_a, "sigma"_a,
-        "nominal_max"_a.none(), "sigma_space"_a, "threads"_a);
-  m.def("unchanged", &py_unchanged<T>, "before"_a.noconvert(), "after"_a.noconvert(), "scale"_a,
-        "weight"_a.noconvert(), "threads"_a);
+  m.def("build_grid", &bound_build_grid<T>, "pixels"_a.noconvert(), "matrix"_a, "offset"_a,
+        "sigmas"_a, "nominal_max"_a.none(), "sigma_space"_a, "edge_guard"_a, "blur"_a,
+        "lowest_eigenvalue"_a, "threads"_a,
+        "Build and bistochastize a grid. Returns the grid, its number of vertices and its mass.");
+  m.def("frame_change", &bound_frame_change<T>, "before"_a.noconvert(), "after"_a.noconvert(),
+        "scale"_a, "weight"_a.noconvert(), "threads"_a,
+        "Write a weight per pixel: 1 for equal values, 0 from a change of 3 / scale on.");
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace bilateral {
 
 namespace {
 
-void py_defocus(const Input<float>& image, const Input<float>& layers,
-                const std::vector<double>& radii, int blades, double rotation,
-                const Output<float>& out, int threads) {
+void bound_defocus(const Input<float>& image, const Input<float>& layers,
+                   const std::vector<double>& radii, int blades, double rotation,
+                   const Output<float>& out, int threads) {
   require(image.ndim() == 3 && image.size() > 0 && (image.shape(2) == 1 || image.shape(2) == 3),
           "image must be H x W x 1 or 3");
   const Scene scene{image.data(), layers.data(), image.shape(0), image.shape(1), image.shape(2)};
@@ -39,8 +39,9 @@ void py_defocus(const Input<float>& image, const Input<float>& layers,
 }  // namespace
 
 void bind_defocus(nb::module_& m) {
-  m.def("defocus", &py_defocus, "image"_a.noconvert(), "layers"_a.noconvert(), "radii"_a,
-        "blades"_a, "rotation"_a, "out"_a.noconvert(), "threads"_a);
+  m.def("defocus", &bound_defocus, "image"_a.noconvert(), "layers"_a.noconvert(), "radii"_a,
+        "blades"_a, "rotation"_a, "out"_a.noconvert(), "threads"_a,
+        "Blur an image by layers, each over the layers behind it.");
 }
 
 }  // namespace bilateral

@@ -2,10 +2,12 @@
 #include "filters/domain_transform.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "bindings/arrays.hpp"
@@ -15,51 +17,49 @@ namespace bilateral {
 
 namespace {
 
-// The domain transform along one reference.
+// The weights of the domain transform along one reference.
 template <class T>
-class PyDomainTransform {
+class BoundDomainTransform {
  public:
   template <class R>
-  static PyDomainTransform* of(const Input<R>& pixels, double step, double level, int threads) {
+  static BoundDomainTransform* of(const Input<R>& pixels, double step, double level, int threads) {
     require(pixels.ndim() == 3 && pixels.shape(2) <= 3 && pixels.size() > 0,
             "reference must be H x W x 1 to 3");
     const ReferenceImage<R> guide{pixels.data(), pixels.shape(0), pixels.shape(1), pixels.shape(2)};
     const nb::gil_scoped_release release;
-    return new PyDomainTransform(domain_weights<T>(guide, {step, level}, threads));
+    return new BoundDomainTransform(domain_weights<T>(guide, {step, level}, threads));
   }
 
   template <class Pixel>
-  nb::tuple filter(const Input<Pixel>& image, const std::optional<Input<T>>& mass, int iterations,
-                   const Output<Pixel>& out, int threads) const {
+  std::tuple<bool, bool> filter(const Input<Pixel>& image, const std::optional<Input<T>>& mass,
+                                int iterations, const Output<Pixel>& out, int threads) const {
     const std::size_t channels = channels_over(image, weights_.height * weights_.width);
     require(out.size() == image.size(), "out does not match the image");
     require(!mass || mass->size() * channels == image.size(), "mass does not match the image");
-    DomainInput seen;
-    {
-      const nb::gil_scoped_release release;
-      seen = domain_transform(weights_, iterations, image.data(), mass ? mass->data() : nullptr,
-                              channels, out.data(), threads);
-    }
-    return nb::make_tuple(seen.known, seen.large);
+    const nb::gil_scoped_release release;
+    const DomainInput stats = domain_transform(weights_, iterations, image.data(),
+                                               data_or_null(mass), channels, out.data(), threads);
+    return {stats.known, stats.large};
   }
 
  private:
-  explicit PyDomainTransform(DomainWeights<T> weights) : weights_(std::move(weights)) {}
+  explicit BoundDomainTransform(DomainWeights<T> weights) : weights_(std::move(weights)) {}
 
   DomainWeights<T> weights_;
 };
 
 template <class T, class... Pixels>
 void define_domain_transform(nb::module_& m, const char* name) {
-  using Self = PyDomainTransform<T>;
-  nb::class_<Self> self(m, name);
+  using Self = BoundDomainTransform<T>;
+  nb::class_<Self> self(m, name, "The domain transform along one reference.");
   const auto from = [&]<class R>(R) {
     self.def_static("of", &Self::template of<R>, "reference"_a.noconvert(), "step"_a, "level"_a,
-                    "threads"_a);
+                    "threads"_a, "Compute the weights between neighbouring pixels.");
   };
   from(std::uint8_t{}), from(std::uint16_t{}), from(float{}), from(double{});
   (self.def("filter", &Self::template filter<Pixels>, "image"_a.noconvert(),
-            "mass"_a.noconvert().none(), "iterations"_a, "out"_a.noconvert(), "threads"_a),
+            "mass"_a.noconvert().none(), "iterations"_a, "out"_a.noconvert(), "threads"_a,
+            "Filter an image. Returns whether a pixel has data, and whether a value is too large."),
    ...);
 }
 

@@ -1,11 +1,13 @@
-// Bind the grid and its linear operators: splat, slice, blur, the pyramid, probes.
+// Bind the grid and its linear operators: splat, slice, blur, the paper's starts, probes.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -24,7 +26,7 @@ namespace bilateral {
 namespace {
 
 template <class T>
-void py_splat(const BoundGrid& self, const Input<T>& pixels, const Output<T>& out, int threads) {
+void bound_splat(const BoundGrid& self, const Input<T>& pixels, const Output<T>& out, int threads) {
   const std::size_t channels = channels_over(pixels, self.grid().pixels());
   require(out.size() == channels * self.grid().vertices, "out does not match the grid");
   const nb::gil_scoped_release release;
@@ -32,7 +34,8 @@ void py_splat(const BoundGrid& self, const Input<T>& pixels, const Output<T>& ou
 }
 
 template <class T>
-void py_slice(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
+void bound_slice(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out,
+                 int threads) {
   const std::size_t channels = channels_over(vertices, self.grid().vertices);
   require(out.size() == channels * self.grid().pixels(), "out does not match the grid");
   const nb::gil_scoped_release release;
@@ -40,7 +43,8 @@ void py_slice(const BoundGrid& self, const Input<T>& vertices, const Output<T>& 
 }
 
 template <class T>
-void py_blur(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
+void bound_blur(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out,
+                int threads) {
   const std::size_t channels = channels_over(vertices, self.grid().vertices);
   require(out.size() == vertices.size(), "out does not match the input");
   const nb::gil_scoped_release release;
@@ -48,11 +52,20 @@ void py_blur(const BoundGrid& self, const Input<T>& vertices, const Output<T>& o
 }
 
 template <class T>
-void py_slice_gradients(const BoundGrid& self, const Input<T>& z, const Input<T>& y,
-                        const std::optional<Input<T>>& extra, const Input<T>& target,
-                        const std::optional<Input<T>>& confidence,
-                        const std::optional<Output<T>>& of_target,
-                        const std::optional<Output<T>>& of_confidence, int threads) {
+void bound_push_pull(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out,
+                     int threads) {
+  const std::size_t channels = channels_over(vertices, self.grid().vertices);
+  require(out.size() == vertices.size(), "out does not match the input");
+  const nb::gil_scoped_release release;
+  push_pull_values(self.grid(), vertices.data(), channels, out.data(), threads);
+}
+
+template <class T>
+void bound_slice_gradients(const BoundGrid& self, const Input<T>& z, const Input<T>& y,
+                           const std::optional<Input<T>>& extra, const Input<T>& target,
+                           const std::optional<Input<T>>& confidence,
+                           const std::optional<Output<T>>& of_target,
+                           const std::optional<Output<T>>& of_confidence, int threads) {
   const Grid& grid = self.grid();
   const std::size_t channels = channels_over(z, grid.vertices);
   require(y.size() == z.size() && (!extra || extra->size() == grid.vertices),
@@ -62,16 +75,20 @@ void py_slice_gradients(const BoundGrid& self, const Input<T>& z, const Input<T>
               (!of_target || of_target->size() == target.size()) &&
               (!of_confidence || of_confidence->size() == grid.pixels()),
           "pixels do not match the grid");
-  const auto data = [](const auto& array) { return array ? array->data() : nullptr; };
-  const Gradients<T> gradients{z.data(),         y.data(),        data(extra),        target.data(),
-                               data(confidence), data(of_target), data(of_confidence)};
+  const Gradients<T> gradients{z.data(),
+                               y.data(),
+                               data_or_null(extra),
+                               target.data(),
+                               data_or_null(confidence),
+                               data_or_null(of_target),
+                               data_or_null(of_confidence)};
   const nb::gil_scoped_release release;
   slice_gradients(grid, gradients, channels, threads);
 }
 
 template <class T>
-double py_smoothness_product(const BoundGrid& self, const Input<T>& x, const Input<T>& y,
-                             int threads) {
+double bound_smoothness_product(const BoundGrid& self, const Input<T>& x, const Input<T>& y,
+                                int threads) {
   const Grid& grid = self.grid();
   const std::size_t channels = channels_over(x, grid.vertices);
   require(y.size() == x.size(), "sizes do not match");
@@ -80,112 +97,114 @@ double py_smoothness_product(const BoundGrid& self, const Input<T>& x, const Inp
 }
 
 template <class T>
-void py_rms(const BoundGrid& self, const Input<T>& vertices, const Output<double>& out) {
+void bound_rms(const BoundGrid& self, const Input<T>& vertices, const Output<double>& out) {
   const std::size_t channels = channels_over(vertices, self.grid().vertices);
   require(out.size() == channels, "out does not match the input");
   pixel_rms(self.grid(), vertices.data(), channels, out.data());
 }
 
+// The number of known pixels, the sum of their confidences, the lowest and the highest value of
+// each channel, and the first pixel with an invalid confidence.
+using BoundStats = std::tuple<std::size_t, double, std::vector<double>, std::vector<double>,
+                              std::optional<std::size_t>>;
+
 template <class T>
-nb::tuple py_splat_target(const BoundGrid& self, const Input<T>& target,
-                          const std::optional<Input<T>>& confidence, const Output<T>& weight,
-                          const Output<T>& weighted, int threads) {
+BoundStats bound_splat_target(const BoundGrid& self, const Input<T>& target,
+                              const std::optional<Input<T>>& confidence, const Output<T>& weight,
+                              const Output<T>& weighted, int threads) {
   const Grid& grid = self.grid();
   const std::size_t channels = channels_over(target, grid.pixels());
   require(!confidence || confidence->size() == grid.pixels(), "confidence does not match");
   require(weight.size() == grid.vertices && weighted.size() == grid.vertices * channels,
           "outputs do not match the grid");
-  Observed seen;
-  {
-    const nb::gil_scoped_release release;
-    seen = splat_target(grid, target.data(), confidence ? confidence->data() : nullptr, channels,
-                        weight.data(), weighted.data(), threads);
-  }
-  nb::object invalid = nb::none();
-  if (seen.invalid != Observed::none) invalid = nb::int_(seen.invalid);
-  return nb::make_tuple(seen.known, seen.confidence, seen.low, seen.high, invalid);
+  const nb::gil_scoped_release release;
+  const InputStats stats = splat_target(grid, target.data(), data_or_null(confidence), channels,
+                                        weight.data(), weighted.data(), threads);
+  std::optional<std::size_t> invalid;
+  if (stats.invalid != InputStats::none) invalid = stats.invalid;
+  return {stats.known, stats.confidence, stats.low, stats.high, invalid};
 }
 
-template <class T>
-void py_start(const BoundGrid& self, const Input<T>& weight, const Input<T>& weighted, bool pyramid,
-              const Output<T>& x, int threads) {
+template <class T, auto find_start>
+void bound_start(const BoundGrid& self, const Input<T>& weight, const Input<T>& weighted,
+                 const Output<T>& x, int threads) {
   const Grid& grid = self.grid();
   const std::size_t channels = channels_over(weighted, grid.vertices);
   require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
   const nb::gil_scoped_release release;
-  (pyramid ? pyramid_start<T> : flat_start<T>)(grid, weight.data(), weighted.data(), channels,
-                                               x.data(), threads);
+  find_start(grid, weight.data(), weighted.data(), channels, x.data(), threads);
 }
 
 template <class T>
-void py_push_pull(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out,
-                  int threads) {
-  const std::size_t channels = channels_over(vertices, self.grid().vertices);
-  require(out.size() == vertices.size(), "out does not match the input");
-  const nb::gil_scoped_release release;
-  push_pull_values(self.grid(), vertices.data(), channels, out.data(), threads);
-}
-
-template <class T>
-void py_draw_probes(const BoundGrid& self, const Input<T>& weight, double smoothness,
-                    std::uint64_t seed, const Output<T>& b, int threads) {
+void bound_draw_probes(const BoundGrid& self, const Input<T>& weight, double smoothness,
+                       std::uint64_t seed, const Output<T>& b, int threads) {
   const Grid& grid = self.grid();
   const std::size_t probes = channels_over(b, grid.vertices);
-  require(weight.size() == grid.vertices && probes <= most_probes, "sizes do not match");
+  require(weight.size() == grid.vertices && probes <= max_probes, "sizes do not match");
   const nb::gil_scoped_release release;
   draw_probes(grid, self.n<T>(threads), weight.data(), smoothness, seed, probes, b.data(), threads);
 }
 
 template <class T>
-void py_with_data(const BoundGrid& self, const Input<T>& weight, const Output<bool>& out) {
+void bound_with_data(const BoundGrid& self, const Input<T>& weight, const Output<bool>& out) {
   const Grid& grid = self.grid();
   require(weight.size() == grid.vertices && out.size() == grid.vertices, "sizes do not match");
   const nb::gil_scoped_release release;
-  const std::vector<std::uint8_t> found = with_data(find_components(grid), weight.data());
-  std::copy(found.begin(), found.end(), out.data());
+  const std::vector<std::uint8_t> connected = with_data(find_components(grid), weight.data());
+  std::copy(connected.begin(), connected.end(), out.data());
+}
+
+std::tuple<double, double, double> build_seconds(const BoundGrid& self) {
+  return std::tuple_cat(self.build_seconds());
 }
 
 template <class T>
-void define_for(nb::class_<BoundGrid>& grid) {
-  grid.def("splat", &py_splat<T>, "pixels"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
-      .def("slice", &py_slice<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
-      .def("blur", &py_blur<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a)
-      .def("slice_gradients", &py_slice_gradients<T>, "z"_a.noconvert(), "y"_a.noconvert(),
+void define_operators(nb::class_<BoundGrid>& grid) {
+  grid.def("splat", &bound_splat<T>, "pixels"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+           "Write S pixels.")
+      .def("slice", &bound_slice<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+           "Write S^T vertices.")
+      .def("blur", &bound_blur<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+           "Write B-bar vertices.")
+      .def("push_pull", &bound_push_pull<T>, "vertices"_a.noconvert(), "out"_a.noconvert(),
+           "threads"_a, "Write H vertices, the pyramid's sum of means.")
+      .def("slice_gradients", &bound_slice_gradients<T>, "z"_a.noconvert(), "y"_a.noconvert(),
            "extra"_a.noconvert().none(), "target"_a.noconvert(), "confidence"_a.noconvert().none(),
-           "of_target"_a.noconvert().none(), "of_confidence"_a.noconvert().none(), "threads"_a)
-      .def("smoothness_product", &py_smoothness_product<T>, "x"_a.noconvert(), "y"_a.noconvert(),
-           "threads"_a)
-      .def("rms", &py_rms<T>, "vertices"_a.noconvert(), "out"_a.noconvert())
-      .def("splat_target", &py_splat_target<T>, "target"_a.noconvert(),
+           "of_target"_a.noconvert().none(), "of_confidence"_a.noconvert().none(), "threads"_a,
+           "Write the gradients c z of the target and z (t - y) + extra of the confidence.")
+      .def("smoothness_product", &bound_smoothness_product<T>, "x"_a.noconvert(), "y"_a.noconvert(),
+           "threads"_a, "Return x^T (D_m - D_n B-bar D_n) y.")
+      .def("rms", &bound_rms<T>, "vertices"_a.noconvert(), "out"_a.noconvert(),
+           "Write the root mean square over the pixels of each channel.")
+      .def("splat_target", &bound_splat_target<T>, "target"_a.noconvert(),
            "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
-           "threads"_a)
-      .def("start", &py_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(), "pyramid"_a,
-           "x"_a.noconvert(), "threads"_a)
-      .def("push_pull", &py_push_pull<T>, "vertices"_a.noconvert(), "out"_a.noconvert(),
-           "threads"_a)
-      .def("draw_probes", &py_draw_probes<T>, "weight"_a.noconvert(), "smoothness"_a, "seed"_a,
-           "b"_a.noconvert(), "threads"_a)
-      .def("with_data", &py_with_data<T>, "weight"_a.noconvert(), "out"_a.noconvert());
+           "threads"_a,
+           "Write S c and S (c t). Returns the number of known pixels, their total confidence, the "
+           "lowest and highest value per channel, and the first pixel with an invalid confidence.")
+      .def("pyramid_start", &bound_start<T, &pyramid_start<T>>, "weight"_a.noconvert(),
+           "weighted"_a.noconvert(), "x"_a.noconvert(), "threads"_a,
+           "Write the paper's hierarchical start.")
+      .def("flat_start", &bound_start<T, &flat_start<T>>, "weight"_a.noconvert(),
+           "weighted"_a.noconvert(), "x"_a.noconvert(), "threads"_a,
+           "Write the mean of each vertex, or the hierarchical start where there is no data.")
+      .def("draw_probes", &bound_draw_probes<T>, "weight"_a.noconvert(), "smoothness"_a, "seed"_a,
+           "b"_a.noconvert(), "threads"_a, "Write random right-hand sides with the covariance A.")
+      .def("with_data", &bound_with_data<T>, "weight"_a.noconvert(), "out"_a.noconvert(),
+           "Write whether each vertex is connected to a vertex with a weight above 0.");
 }
 
 }  // namespace
 
 nb::class_<BoundGrid> bind_grid(nb::module_& m) {
-  nb::class_<BoundGrid> grid(m, "Grid");
-  grid.def_prop_ro("n_vertices", [](const BoundGrid& self) { return self.grid().vertices; })
-      .def("coarsen", &BoundGrid::coarsen, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
-      .def("bistochastize", &BoundGrid::balance, "centre"_a, "space"_a, "range"_a, "threads"_a,
-           nb::call_guard<nb::gil_scoped_release>())
-      .def(
-          "mass",
-          [](const BoundGrid& self) {
-            const Buffer<float>& mass = self.grid().mass;
-            return nb::ndarray<nb::numpy, const float>(mass.data(), {mass.size()});
-          },
-          nb::rv_policy::reference_internal)
-      .def("coordinates", [](const BoundGrid& self) { return coordinates(self.grid()); });
-  define_for<float>(grid);
-  define_for<double>(grid);
+  nb::class_<BoundGrid> grid(m, "Grid", "The simplified bilateral grid of a reference.");
+  grid.def(
+          "coordinates", [](const BoundGrid& self) { return coordinates(self.grid()); },
+          "Return the cell of each vertex: x, y, t of a video or volume, then the features.")
+      .def_prop_ro(
+          "build_seconds", &build_seconds,
+          "Seconds for vertices and edges, for the pyramid, and for the bistochastization.");
+  define_operators<float>(grid);
+  define_operators<double>(grid);
   return grid;
 }
 

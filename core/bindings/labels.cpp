@@ -13,8 +13,8 @@ namespace bilateral {
 
 namespace {
 
-std::int32_t py_find_regions(const Input<float>& values, const Input<bool>& mask, float tolerance,
-                             const Output<std::int32_t>& labels) {
+std::int32_t bound_find_regions(const Input<float>& values, const Input<bool>& mask,
+                                float tolerance, const Output<std::int32_t>& labels) {
   require(values.ndim() == 2 && values.size() > 0, "values must be H x W");
   require(values.size() < std::numeric_limits<std::int32_t>::max(), "too many pixels");
   require(mask.size() == values.size() && labels.size() == values.size(), "sizes do not match");
@@ -23,19 +23,19 @@ std::int32_t py_find_regions(const Input<float>& values, const Input<bool>& mask
                       labels.data());
 }
 
-void py_relative_depth(const Input<std::int32_t>& labels, std::size_t radius,
+void bound_label_depth(const Input<std::int32_t>& labels, std::size_t radius,
                        const Output<float>& out, int threads) {
   require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
           "shapes do not match");
-  nb::gil_scoped_release release;
+  const nb::gil_scoped_release release;
   label_depth(labels.data(), labels.shape(0), labels.shape(1), radius, out.data(), threads);
 }
 
-void py_majority(const Input<std::int32_t>& labels, std::size_t classes, std::size_t radius,
-                 const Output<std::int32_t>& out, int threads) {
+void bound_majority(const Input<std::int32_t>& labels, std::size_t classes, std::size_t radius,
+                    const Output<std::int32_t>& out, int threads) {
   require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
           "shapes do not match");
-  nb::gil_scoped_release release;
+  const nb::gil_scoped_release release;
   for (std::size_t i = 0; i < labels.size(); ++i)
     require(labels.data()[i] >= 0 && static_cast<std::size_t>(labels.data()[i]) < classes,
             "a label lies outside the classes");
@@ -45,12 +45,15 @@ void py_majority(const Input<std::int32_t>& labels, std::size_t classes, std::si
 }  // namespace
 
 void bind_labels(nb::module_& m) {
-  m.def("relative_depth", &py_relative_depth, "labels"_a.noconvert(), "radius"_a,
-        "out"_a.noconvert(), "threads"_a);
-  m.def("majority", &py_majority, "labels"_a.noconvert(), "classes"_a, "radius"_a,
-        "out"_a.noconvert(), "threads"_a);
-  m.def("find_regions", &py_find_regions, "values"_a.noconvert(), "mask"_a.noconvert(),
-        "tolerance"_a, "labels"_a.noconvert());
+  m.def("label_depth", &bound_label_depth, "labels"_a.noconvert(), "radius"_a, "out"_a.noconvert(),
+        "threads"_a,
+        "Write the distance to the nearest outline, relative to the largest one nearby.");
+  m.def("majority", &bound_majority, "labels"_a.noconvert(), "classes"_a, "radius"_a,
+        "out"_a.noconvert(), "threads"_a,
+        "Write the label that fills more than half of the window around each pixel.");
+  m.def("find_regions", &bound_find_regions, "values"_a.noconvert(), "mask"_a.noconvert(),
+        "tolerance"_a, "labels"_a.noconvert(),
+        "Label the connected regions of a mask. Returns their number.");
 }
 
 }  // namespace bilateral

@@ -1,4 +1,4 @@
-// Bind the projection of many channels onto a few.
+// Bind the low-rank projection of channels.
 #include "solve/lowrank.hpp"
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace bilateral {
 namespace {
 
 template <class T>
-void py_covariance(const Input<T>& weight, const Input<T>& weighted, const Output<double>& mean,
-                   const Output<double>& covariance, int threads) {
+void bound_covariance(const Input<T>& weight, const Input<T>& weighted, const Output<double>& mean,
+                      const Output<double>& covariance, int threads) {
   const std::size_t vertices = weight.size(), channels = mean.size();
   require(weighted.size() == vertices * channels && covariance.size() == channels * channels,
           "sizes do not match");
@@ -22,44 +22,46 @@ void py_covariance(const Input<T>& weight, const Input<T>& weighted, const Outpu
 }
 
 template <class T>
-void py_project(const Input<T>& weight, const Input<T>& weighted, const Input<T>& mean,
-                const Input<T>& basis, const Output<T>& few, int threads) {
+void bound_project(const Input<T>& weight, const Input<T>& weighted, const Input<T>& mean,
+                   const Input<T>& basis, const Output<T>& reduced, int threads) {
   const std::size_t vertices = weight.size(), channels = mean.size();
-  const std::size_t rank = channels_over(few, vertices);
+  const std::size_t rank = channels_over(reduced, vertices);
   require(weighted.size() == vertices * channels && basis.size() == rank * channels,
           "sizes do not match");
   const nb::gil_scoped_release release;
   project_channels(weighted.data(), channels, basis.data(), rank, weight.data(), mean.data(),
-                   vertices, few.data(), threads);
+                   vertices, reduced.data(), threads);
 }
 
 template <class T>
-void py_expand(const Input<T>& few, const Input<T>& mean, const Input<T>& basis,
-               const Output<T>& many, int threads) {
+void bound_expand(const Input<T>& reduced, const Input<T>& mean, const Input<T>& basis,
+                  const Output<T>& full, int threads) {
   const std::size_t channels = mean.size(), rank = channels_over(basis, channels);
-  const std::size_t vertices = few.size() / rank;
-  require(few.size() == vertices * rank && many.size() == vertices * channels,
+  const std::size_t vertices = reduced.size() / rank;
+  require(reduced.size() == vertices * rank && full.size() == vertices * channels,
           "sizes do not match");
   const nb::gil_scoped_release release;
-  expand_channels(few.data(), rank, basis.data(), channels, mean.data(), vertices, many.data(),
+  expand_channels(reduced.data(), rank, basis.data(), channels, mean.data(), vertices, full.data(),
                   threads);
 }
 
 template <class T>
-void define_channels(nb::module_& m) {
-  m.def("covariance", &py_covariance<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
-        "mean"_a.noconvert(), "covariance"_a.noconvert(), "threads"_a);
-  m.def("project", &py_project<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
-        "mean"_a.noconvert(), "basis"_a.noconvert(), "few"_a.noconvert(), "threads"_a);
-  m.def("expand", &py_expand<T>, "few"_a.noconvert(), "mean"_a.noconvert(), "basis"_a.noconvert(),
-        "many"_a.noconvert(), "threads"_a);
+void define_lowrank(nb::module_& m) {
+  m.def("covariance", &bound_covariance<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+        "mean"_a.noconvert(), "covariance"_a.noconvert(), "threads"_a,
+        "Write the weighted means of the channels and the lower triangle of their covariance.");
+  m.def("project", &bound_project<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+        "mean"_a.noconvert(), "basis"_a.noconvert(), "reduced"_a.noconvert(), "threads"_a,
+        "Write basis (weighted - weight mean).");
+  m.def("expand", &bound_expand<T>, "reduced"_a.noconvert(), "mean"_a.noconvert(),
+        "basis"_a.noconvert(), "full"_a.noconvert(), "threads"_a, "Write basis^T reduced + mean.");
 }
 
 }  // namespace
 
 void bind_lowrank(nb::module_& m) {
-  define_channels<float>(m);
-  define_channels<double>(m);
+  define_lowrank<float>(m);
+  define_lowrank<double>(m);
 }
 
 }  // namespace bilateral

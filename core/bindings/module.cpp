@@ -1,8 +1,9 @@
-// The Python module `bilateral._core`.
+// Define the Python module `bilateral._core`.
 #include "bindings/subjects.hpp"
 
 NB_MODULE(_core, m) {
   using namespace bilateral;
+  m.doc() = "The C++ core. Use it through `bilateral.backends.cpu`.";
   auto grid = bind_grid(m);
   bind_build(m);
   bind_solver_float(m, grid);

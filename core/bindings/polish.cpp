@@ -17,7 +17,7 @@ namespace bilateral {
 namespace {
 
 template <class T>
-void py_block_means(const Input<T>& pixels, const Output<T>& means, int threads) {
+void bound_block_means(const Input<T>& pixels, const Output<T>& means, int threads) {
   require(pixels.ndim() == 2 && means.ndim() == 2 && pixels.size() > 0 && means.size() > 0 &&
               means.shape(0) <= pixels.shape(0) && means.shape(1) <= pixels.shape(1),
           "means must be no larger than pixels");
@@ -27,7 +27,7 @@ void py_block_means(const Input<T>& pixels, const Output<T>& means, int threads)
 }
 
 template <class T>
-void py_spread_blocks(const Input<T>& values, const Output<T>& pixels, int threads) {
+void bound_spread_blocks(const Input<T>& values, const Output<T>& pixels, int threads) {
   require(pixels.ndim() == 2 && values.ndim() == 2 && pixels.size() > 0 && values.size() > 0 &&
               values.shape(0) <= pixels.shape(0) && values.shape(1) <= pixels.shape(1),
           "values must be no larger than pixels");
@@ -38,14 +38,14 @@ void py_spread_blocks(const Input<T>& values, const Output<T>& pixels, int threa
 
 // The graph of a reference's pixels, and polishing on it.
 template <class T>
-class PyPixelGraph {
+class BoundPixelGraph {
  public:
   template <class R>
-  static PyPixelGraph* of(const Input<R>& pixels, double smoothness, double sigma, int threads) {
+  static BoundPixelGraph* of(const Input<R>& pixels, double smoothness, double sigma, int threads) {
     require(pixels.ndim() == 3 && pixels.size() > 0, "reference must be H x W x C");
     const nb::gil_scoped_release release;
-    return new PyPixelGraph(PixelGraph<T>(pixels.data(), pixels.shape(0), pixels.shape(1),
-                                          pixels.shape(2), smoothness, sigma, threads));
+    return new BoundPixelGraph(PixelGraph<T>(pixels.data(), pixels.shape(0), pixels.shape(1),
+                                             pixels.shape(2), smoothness, sigma, threads));
   }
 
   void polish(const Output<T>& z, double anchor, const std::optional<Input<T>>& target,
@@ -65,37 +65,35 @@ class PyPixelGraph {
     const nb::gil_scoped_release release;
     std::optional<Blocks<T>> blocks;
     if (low) blocks.emplace(graph_.height(), graph_.width(), low->shape(0), low->shape(1));
-    const PolishData<T> data{target ? target->data() : nullptr,
-                             weight ? weight->data() : nullptr,
-                             anchor,
-                             blocks ? &*blocks : nullptr,
-                             low ? low->data() : nullptr,
-                             low_weight ? low_weight->data() : nullptr};
+    const PolishData<T> data{
+        data_or_null(target),        data_or_null(weight), anchor,
+        blocks ? &*blocks : nullptr, data_or_null(low),    data_or_null(low_weight)};
     Polish<T>(graph_, data, threads).run(z.data(), scale, rounds, steps);
   }
 
  private:
-  explicit PyPixelGraph(PixelGraph<T> graph) : graph_(std::move(graph)) {}
+  explicit BoundPixelGraph(PixelGraph<T> graph) : graph_(std::move(graph)) {}
 
   PixelGraph<T> graph_;
 };
 
 template <class T>
 void define_polish(nb::module_& m, const char* name) {
-  using Self = PyPixelGraph<T>;
-  nb::class_<Self> self(m, name);
+  using Self = BoundPixelGraph<T>;
+  nb::class_<Self> self(m, name, "The graph of the pixels of a reference.");
   const auto from = [&]<class R>(R) {
     self.def_static("of", &Self::template of<R>, "reference"_a.noconvert(), "smoothness"_a,
-                    "sigma"_a, "threads"_a);
+                    "sigma"_a, "threads"_a, "Join each pixel to its eight neighbours.");
   };
   from(std::uint8_t{}), from(std::uint16_t{}), from(float{}), from(double{});
   self.def("polish", &Self::polish, "z"_a.noconvert(), "anchor"_a, "target"_a.noconvert().none(),
            "weight"_a.noconvert().none(), "low"_a.noconvert().none(),
-           "low_weight"_a.noconvert().none(), "scale"_a, "rounds"_a, "steps"_a, "threads"_a);
-  m.def("block_means", &py_block_means<T>, "pixels"_a.noconvert(), "means"_a.noconvert(),
-        "threads"_a);
-  m.def("spread_blocks", &py_spread_blocks<T>, "values"_a.noconvert(), "pixels"_a.noconvert(),
-        "threads"_a);
+           "low_weight"_a.noconvert().none(), "scale"_a, "rounds"_a, "steps"_a, "threads"_a,
+           "Smooth z in place, near to a target and to block means.");
+  m.def("block_means", &bound_block_means<T>, "pixels"_a.noconvert(), "means"_a.noconvert(),
+        "threads"_a, "Write the means of the pixels over blocks.");
+  m.def("spread_blocks", &bound_spread_blocks<T>, "values"_a.noconvert(), "pixels"_a.noconvert(),
+        "threads"_a, "Write the adjoint of `block_means`.");
 }
 
 }  // namespace

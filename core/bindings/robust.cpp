@@ -22,8 +22,8 @@ Samples<T>* make_samples(const BoundGrid& grid, const Input<T>& target, int thre
 }
 
 template <class T>
-double py_splat_robust(const Samples<T>& self, const Loss& loss, const Input<T>& y,
-                       const Output<T>& weight, const Output<T>& weighted, int threads) {
+double bound_splat_robust(const Samples<T>& self, const Loss& loss, const Input<T>& y,
+                          const Output<T>& weight, const Output<T>& weighted, int threads) {
   const std::size_t vertices = self.grid().vertices, channels = self.channels();
   require(weight.size() == vertices && weighted.size() == vertices * channels &&
               y.size() == weighted.size(),
@@ -34,30 +34,31 @@ double py_splat_robust(const Samples<T>& self, const Loss& loss, const Input<T>&
 
 template <class T>
 void define_samples(nb::module_& m, const char* name) {
-  nb::class_<Samples<T>>(m, name)
+  nb::class_<Samples<T>>(m, name, "The known pixels of a target, in the order of a robust splat.")
       .def(nb::new_(&make_samples<T>), "grid"_a, "target"_a.noconvert(), "threads"_a,
-           nb::keep_alive<0, 1>())
-      .def_prop_ro("known", &Samples<T>::known)
-      .def_prop_ro("size", &Samples<T>::size)
-      .def("splat", &py_splat_robust<T>, "loss"_a, "y"_a.noconvert(), "weight"_a.noconvert(),
-           "weighted"_a.noconvert(), "threads"_a);
+           nb::keep_alive<0, 1>(), "Collect the known pixels of a target.")
+      .def_prop_ro("known", &Samples<T>::known, "Number of known pixels.")
+      .def_prop_ro("size", &Samples<T>::size, "Largest magnitude of each channel.")
+      .def("splat", &bound_splat_robust<T>, "loss"_a, "y"_a.noconvert(), "weight"_a.noconvert(),
+           "weighted"_a.noconvert(), "threads"_a,
+           "Write S c and S (c t) with the weights c of a loss. Returns the sum of c.");
 }
 
 void define_loss(nb::module_& m) {
-  nb::class_<Loss>(m, "Loss")
+  nb::class_<Loss>(m, "Loss", "The weight rho'(e) / e of a robust loss, as a function of e^2.")
       .def_static(
           "power",
           [](double gain, double rate, double exponent) {
             return Loss{Loss::Shape::power, gain, rate, exponent};
           },
-          "gain"_a, "rate"_a, "exponent"_a)
+          "gain"_a, "rate"_a, "exponent"_a, "gain (1 + rate e^2)^exponent")
       .def_static(
           "exponential",
           [](double gain, double rate) { return Loss{Loss::Shape::exponential, gain, rate, 0}; },
-          "gain"_a, "rate"_a)
+          "gain"_a, "rate"_a, "gain exp(-rate e^2)")
       .def_static(
           "huber", [](double gain, double rate) { return Loss{Loss::Shape::huber, gain, rate, 0}; },
-          "gain"_a, "rate"_a);
+          "gain"_a, "rate"_a, "gain min(1, 1 / sqrt(rate e^2))");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
-// Bind a solver of systems A y = b on a grid, and the nested start.
+// Bind the solver of systems A y = b on a grid, and the nested start, for one precision.
 #pragma once
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -9,7 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,31 +26,22 @@
 
 namespace bilateral {
 
-template <class T>
-void py_nested_start(const BoundGrid& self, const Input<T>& weight, const Input<T>& weighted,
-                     double smoothness, const Output<T>& x, int threads) {
-  const Grid& grid = self.grid();
-  const std::size_t channels = channels_over(weighted, grid.vertices);
-  require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
-  const nb::gil_scoped_release release;
-  nested_start(self.multigrid<T>(threads), grid.vertices, weight.data(), weighted.data(), channels,
-               smoothness, x.data(), threads);
-}
+using Callback = std::optional<nb::typed<nb::callable, nb::object(int, double)>>;
 
-// What runs between two steps: now and then Python's pending signals (Ctrl-C), and the caller's
-// function. An exception ends the solve and is raised after the threads have joined.
+// Runs between two steps: handles pending signals of Python (Ctrl-C) now and then, and calls the
+// caller's function. An exception ends the solve; `raise` throws it after the threads have joined.
 class AfterStep {
  public:
-  explicit AfterStep(nb::object callback) : callback_(std::move(callback)) {}
+  explicit AfterStep(Callback callback) : callback_(std::move(callback)) {}
 
   bool operator()(int step, double residual) {
     const auto now = std::chrono::steady_clock::now();
-    if (callback_.is_none() && now - last_ < std::chrono::milliseconds(50)) return false;
+    if (!callback_ && now - last_call_ < std::chrono::milliseconds(50)) return false;
     const nb::gil_scoped_acquire acquire;
-    last_ = now;
+    last_call_ = now;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      return !callback_.is_none() && nb::cast<bool>(nb::bool_(callback_(step, residual)));
+      return callback_ && nb::cast<bool>(nb::bool_((*callback_)(step, residual)));
     } catch (...) {
       error_ = std::current_exception();
       return true;
@@ -57,31 +53,35 @@ class AfterStep {
   }
 
  private:
-  nb::object callback_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  Callback callback_;
+  std::chrono::steady_clock::time_point last_call_ = std::chrono::steady_clock::now();
   std::exception_ptr error_;
 };
 
-template <class T>
-class PySolver {
+// A solver as Python holds it, for either precision.
+class AnySolver {
  public:
-  PySolver(const BoundGrid& grid, const std::string& preconditioner, int threads)
-      : grid_(grid.grid()), solver_(make(grid, preconditioner, threads)) {}
+  virtual ~AnySolver() = default;
+  virtual void with_data(const Output<bool>& out) const = 0;
+};
 
-  nb::tuple solve(const Input<T>& weight, const Input<T>& weighted, const Output<T>& x,
-                  const std::vector<double>& scale, bool fill, double smoothness, int least_steps,
-                  int most_steps, double tolerance, double of_movement, nb::object callback) {
+// A solver for one precision. It keeps its grid alive.
+template <class T>
+class BoundSolver final : public AnySolver {
+ public:
+  BoundSolver(nb::object grid, const std::string& preconditioner, int threads)
+      : owner_(std::move(grid)),
+        grid_(nb::cast<const BoundGrid&>(owner_).grid()),
+        solver_(make(nb::cast<const BoundGrid&>(owner_), preconditioner, threads)) {}
+
+  PcgResult solve(const Input<T>& weight, const Input<T>& weighted, const Output<T>& x,
+                  const std::vector<double>& scale, bool fill, PcgOptions options,
+                  Callback callback) {
     const std::size_t channels = channels_over(weighted, grid_.vertices);
     require(
         weight.size() == grid_.vertices && x.size() == weighted.size() && scale.size() == channels,
         "sizes do not match");
     AfterStep after_step(std::move(callback));
-    PcgOptions options;
-    options.smoothness = smoothness;
-    options.least_steps = least_steps;
-    options.most_steps = most_steps;
-    options.tolerance = tolerance;
-    options.of_movement = of_movement;
     options.after_step = std::ref(after_step);
     PcgResult result;
     {
@@ -90,10 +90,10 @@ class PySolver {
                              options);
     }
     after_step.raise();
-    return nb::make_tuple(result.residuals, result.converged, result.moved);
+    return result;
   }
 
-  void with_data(const Output<bool>& out) const {
+  void with_data(const Output<bool>& out) const override {
     require(out.size() == grid_.vertices, "out does not match the grid");
     const std::vector<std::uint8_t>& active = solver_.active();
     if (active.empty())
@@ -112,21 +112,66 @@ class PySolver {
     return SystemSolver<T>(grid.grid(), grid.n<T>(threads), kind, threads);
   }
 
+  nb::object owner_;
   const Grid& grid_;
   SystemSolver<T> solver_;
 };
 
+using Solved = std::tuple<nb::typed<nb::object, AnySolver>, std::vector<double>, bool, double>;
+
+// Solves with `solver`, or with a new one if there is none. One call does both, so that a solve
+// crosses from Python to C++ only once.
 template <class T>
-void define_solver(nb::module_& m, const char* name, nb::class_<BoundGrid>& grid) {
-  grid.def("nested_start", &py_nested_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
-           "smoothness"_a, "x"_a.noconvert(), "threads"_a);
-  nb::class_<PySolver<T>>(m, name)
-      .def(nb::init<const BoundGrid&, const std::string&, int>(), "grid"_a, "preconditioner"_a,
-           "threads"_a, nb::keep_alive<1, 2>())
-      .def("solve", &PySolver<T>::solve, "weight"_a.noconvert(), "weighted"_a.noconvert(),
-           "x"_a.noconvert(), "scale"_a, "fill"_a, "smoothness"_a, "least_steps"_a, "most_steps"_a,
-           "tolerance"_a, "of_movement"_a, "callback"_a.none())
-      .def("with_data", &PySolver<T>::with_data, "out"_a.noconvert());
+Solved bound_solve(AnySolver* solver, nb::handle_t<BoundGrid> grid,
+                   const std::string& preconditioner, const Input<T>& weight,
+                   const Input<T>& weighted, const Output<T>& x, const std::vector<double>& scale,
+                   bool fill, double smoothness, int min_iterations, int max_iterations,
+                   double tolerance, double movement_fraction, double step_noise,
+                   std::size_t error_window, Callback callback, int threads) {
+  require(error_window > 0, "error_window must be positive");
+  nb::object owner;
+  if (solver) {
+    owner = nb::find(solver);
+  } else {
+    solver = new BoundSolver<T>(nb::borrow(grid), preconditioner, threads);
+    owner = nb::cast(solver, nb::rv_policy::take_ownership);
+  }
+  auto* bound = dynamic_cast<BoundSolver<T>*>(solver);
+  require(bound != nullptr, "the solver has another precision than the arrays");
+  PcgOptions options;
+  options.smoothness = smoothness;
+  options.min_iterations = min_iterations;
+  options.max_iterations = max_iterations;
+  options.tolerance = tolerance;
+  options.movement_fraction = movement_fraction;
+  options.step_noise = step_noise;
+  options.error_window = error_window;
+  PcgResult result = bound->solve(weight, weighted, x, scale, fill, options, std::move(callback));
+  return {std::move(owner), std::move(result.residuals), result.converged, result.moved};
+}
+
+template <class T>
+void bound_nested_start(const BoundGrid& self, const Input<T>& weight, const Input<T>& weighted,
+                        double smoothness, const Output<T>& x, int threads) {
+  const Grid& grid = self.grid();
+  const std::size_t channels = channels_over(weighted, grid.vertices);
+  require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
+  const nb::gil_scoped_release release;
+  nested_start(self.multigrid<T>(threads), grid.vertices, weight.data(), weighted.data(), channels,
+               smoothness, x.data(), threads);
+}
+
+template <class T>
+void define_solver(nb::module_& m, nb::class_<BoundGrid>& grid) {
+  grid.def("nested_start", &bound_nested_start<T>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+           "smoothness"_a, "x"_a.noconvert(), "threads"_a,
+           "Write the solution of full multigrid above the grid, 0 where there is no data.");
+  m.def("solve", &bound_solve<T>, "solver"_a.none(), "grid"_a, "preconditioner"_a,
+        "weight"_a.noconvert(), "weighted"_a.noconvert(), "x"_a.noconvert(), "scale"_a, "fill"_a,
+        "smoothness"_a, "min_iterations"_a, "max_iterations"_a, "tolerance"_a,
+        "movement_fraction"_a, "step_noise"_a, "error_window"_a, "callback"_a.none(), "threads"_a,
+        "Improve x in place by PCG, with a new solver if there is none. Returns the solver, the "
+        "error estimate after each step, whether all channels converged, and how far x moved.");
 }
 
 }  // namespace bilateral

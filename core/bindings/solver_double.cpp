@@ -1,12 +1,12 @@
-// Bind the solver of double systems. Each precision compiles by itself, since a solver is the
-// largest part of the module.
+// Bind the solver of double systems. Each precision has its own translation unit, since the solvers
+// are the largest part of the module.
 #include "bindings/solver.hpp"
 #include "bindings/subjects.hpp"
 
 namespace bilateral {
 
 void bind_solver_double(nb::module_& m, nb::class_<BoundGrid>& grid) {
-  define_solver<double>(m, "Solver64", grid);
+  define_solver<double>(m, grid);
 }
 
 }  // namespace bilateral

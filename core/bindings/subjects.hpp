@@ -1,4 +1,5 @@
-// The subjects of the module: one function and one translation unit each.
+// Declare the subjects of the module. Each has one function and one translation unit, so that they
+// compile in parallel.
 #pragma once
 
 #include "bindings/arrays.hpp"

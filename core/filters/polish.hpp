@@ -14,7 +14,7 @@
 
 #include "base/multiversion.hpp"
 #include "base/threads.hpp"
-#include "base/vectors.hpp"
+#include "base/vector_loops.hpp"
 #include "filters/block_means.hpp"
 #include "filters/pixel_graph.hpp"
 

@@ -1,4 +1,4 @@
-// B-bar and the bistochastization of the supplement's Algorithm 1.
+// Blur by B-bar, and bistochastize it (supplement, Algorithm 1).
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/vectors.hpp"
+#include "base/vector_loops.hpp"
 #include "grid/edges.hpp"
 #include "grid/grid.hpp"
 
 namespace bilateral {
 
-// B-bar applied to the K channels of one band.
+// Applies B-bar to all channels of one band.
 template <class T, class Channels>
 void blur_band(const Grid& grid, std::size_t band, const T* in, Channels channels, T* out) {
   const Band rows(grid, band);
@@ -48,23 +48,30 @@ void blur(const Grid& grid, const T* in, std::size_t channels, T* out, int threa
                [&](std::size_t band, std::size_t) { blur_band(grid, band, in, channels, out); });
 }
 
-// Moves n towards n * (B-bar n) = m until no vertex is off by more than `tolerance`, relatively.
+struct BistochastizeOptions {
+  double tolerance;          // largest relative error of a row sum
+  double lowest_eigenvalue;  // that the Chebyshev steps assume, at least -1
+  int max_iterations = 500;
+};
+
+// Improves n until n * (B-bar n) = m holds at all vertices up to the relative tolerance.
 // Returns the number of iterations.
 //
 // The paper's iteration n <- sqrt(n m / (B-bar n)) moves log n by half the residual
 // g = log(m / (n B-bar n)). Linearized, a step of omega g makes g <- (I - omega (I + P)) g with P
-// similar to a symmetric matrix whose eigenvalues lie in [mu, 1], so after one of the paper's
-// steps we go on with Chebyshev's for the interval [1 + mu, 2].
+// similar to a symmetric matrix whose eigenvalues lie in [mu, 1]. So after one of the paper's steps
+// the iteration continues with Chebyshev steps for the interval [1 + mu, 2].
 template <class T>
-int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads, int most = 500) {
+int bistochastize(const Grid& grid, Buffer<T>& n, const BistochastizeOptions& options,
+                  int threads) {
   const std::size_t vertices = grid.vertices;
   Buffer<T> change(vertices, T{0}), blurred(vertices);
-  // mu as where all neighbours in space exist, and one of two along range: few vertices have
-  // more, and for those the steps are only slower.
+  // mu of a vertex with all neighbours in space, and one of two along each range dimension. Few
+  // vertices have more neighbours; there the iteration only converges more slowly.
   const double around = 2 * static_cast<double>(grid.space_dimensions) * grid.space +
                         static_cast<double>(grid.layout.channels) * grid.range;
   const double mu = (grid.centre - around) / (grid.centre + around);
-  const double from = 1 + std::clamp(mu, -0.98, 0.0), to = 2;
+  const double from = 1 + std::clamp(mu, options.lowest_eigenvalue, 0.0), to = 2;
   const double middle = (from + to) / 2, half = (to - from) / 2;
   std::vector<std::uint8_t> moving(grid.bands());
   int iterations = 0;
@@ -73,7 +80,7 @@ int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads,
   BandQueue bands(grid.band_vertex, team);
   run_team(team, [&](const Worker& worker) {
     double rho = 0;
-    for (int step = 0; step < most && !done; ++step) {
+    for (int step = 0; step < options.max_iterations && !done; ++step) {
       const double last = rho;
       rho = step <= 1 ? half / middle : 1 / (2 * middle / half - last);
       const double gain = step <= 1 ? 1 / middle : 2 * rho / half;
@@ -89,10 +96,10 @@ int bistochastize(const Grid& grid, Buffer<T>& n, double tolerance, int threads,
             n[i] = std::sqrt(n[i] * static_cast<T>(grid.mass[i]) / blurred[i]);
           moving[band] = true;
         } else {
-          moving[band] =
-              detail::balance(n.data() + first, change.data() + first, blurred.data() + first,
-                              grid.mass.data() + first, end - first, static_cast<T>(gain),
-                              static_cast<T>(momentum), static_cast<T>(tolerance));
+          moving[band] = detail::bistochastize_step(
+              n.data() + first, change.data() + first, blurred.data() + first,
+              grid.mass.data() + first, end - first, static_cast<T>(gain), static_cast<T>(momentum),
+              static_cast<T>(options.tolerance));
         }
       });
       worker.barrier.wait();

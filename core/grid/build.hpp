@@ -1,10 +1,11 @@
-// Building the grid: each tile finds its distinct colours by itself, then vertices get numbers.
+// Build the grid: each tile finds its distinct colours, then all vertices get numbers.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -18,7 +19,7 @@
 
 namespace bilateral {
 
-// The size of a cell in pixels along each axis. Images have the dimensions x and y only.
+// The size of a cell in pixels along each axis. Images have only the dimensions x and y.
 struct SpaceSigmas {
   std::size_t dimensions;
   double x, y, t = 1;
@@ -26,15 +27,15 @@ struct SpaceSigmas {
 
 namespace detail {
 
-// The vertices of one row of tiles, before they have global numbers.
+// The vertices of one row of tiles, before they get global numbers.
 template <class Key>
 struct TileRow {
   std::vector<Key> keys;
   std::vector<std::uint32_t> counts;
 };
 
-// Numbers the vertices of all rows and puts them into `tiles`. On entry tiles.first[t + 1] holds
-// tile t's number of vertices.
+// Numbers the vertices of all rows and moves them to `tiles`. On entry tiles.first[t + 1] holds the
+// number of vertices of tile t.
 template <class Key>
 void number_vertices(std::vector<TileRow<Key>>& rows, Tiles<Key>& tiles, int threads) {
   std::uint64_t total = 0;
@@ -49,13 +50,18 @@ void number_vertices(std::vector<TileRow<Key>>& rows, Tiles<Key>& tiles, int thr
   });
 }
 
-// False when a row of tiles has more vertices than Index can count.
-template <class Index, class T, class Key>
-bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& grid,
-                   Tiles<Key>& tiles, int threads) {
+// Writes the keys of one line of pixels, given its first pixel. A function, so that the rest of the
+// build is compiled once for all types of pixels.
+template <class Key>
+using LineKeys = std::function<void(std::size_t first_pixel, Key* keys)>;
+
+// Finds the vertices of all tiles, the vertex of each pixel and the mass of each vertex. Returns
+// false if a row of tiles has more vertices than Index can count.
+template <class Index, class Key>
+bool find_vertices(const LineKeys<Key>& line_keys, Grid& grid, Tiles<Key>& tiles, int threads) {
   struct Scratch {
     std::vector<std::size_t> lines;  // the first pixel of each line of a row of tiles
-    std::vector<Key> row, keys;
+    std::vector<Key> line, keys;     // keys of one line, and of all lines tile by tile
     std::vector<std::uint32_t> ranks;
     Ranker<Key> ranker;
   };
@@ -73,37 +79,37 @@ bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
       for (std::size_t p = 0; p < runs.size; p += width)
         mine.lines.push_back(runs.first + i * runs.stride + p);
     const std::size_t height = mine.lines.size();
-    mine.row.resize(width);
+    mine.line.resize(width);
     mine.keys.resize(width * height);
     mine.ranks.resize(width * height);
     for (std::size_t j = 0; j < height; ++j) {
-      row_keys(reference.data + mine.lines[j] * reference.channels, width, bins, mine.row.data());
+      line_keys(mine.lines[j], mine.line.data());
       for (std::size_t i = 0; i < columns; ++i) {
         const std::size_t left = tiles.x.start[i], w = tiles.x.size(i);
-        std::copy_n(mine.row.data() + left, w, mine.keys.data() + left * height + j * w);
+        std::copy_n(mine.line.data() + left, w, mine.keys.data() + left * height + j * w);
       }
     }
-    TileRow<Key>& found = rows[r];
-    found.keys.reserve(columns * 4);
-    found.counts.reserve(columns * 4);
+    TileRow<Key>& row = rows[r];
+    row.keys.reserve(columns * 4);
+    row.counts.reserve(columns * 4);
     for (std::size_t i = 0; i < columns; ++i) {
       const std::size_t left = tiles.x.start[i], w = tiles.x.size(i);
       std::uint32_t* ranks = mine.ranks.data();
       const std::size_t distinct =
           mine.ranker.rank(mine.keys.data() + left * height, w * height, ranks);
-      const auto base = static_cast<std::uint32_t>(found.keys.size());
+      const auto base = static_cast<std::uint32_t>(row.keys.size());
       for (std::size_t j = 0; j < height; ++j) {
         Index* out = pixel.data() + mine.lines[j] + left;
         for (std::size_t k = 0; k < w; ++k) out[k] = static_cast<Index>(base + ranks[j * w + k]);
       }
       const auto end = static_cast<std::ptrdiff_t>(distinct);
-      found.keys.insert(found.keys.end(), mine.ranker.distinct.begin(),
-                        mine.ranker.distinct.begin() + end);
-      found.counts.insert(found.counts.end(), mine.ranker.counts.begin(),
-                          mine.ranker.counts.begin() + end);
+      row.keys.insert(row.keys.end(), mine.ranker.distinct.begin(),
+                      mine.ranker.distinct.begin() + end);
+      row.counts.insert(row.counts.end(), mine.ranker.counts.begin(),
+                        mine.ranker.counts.begin() + end);
       tiles.first[r * columns + i + 1] = static_cast<std::uint32_t>(distinct);
     }
-    if (found.keys.size() > std::size_t{std::numeric_limits<Index>::max()} + 1) overflow = true;
+    if (row.keys.size() > std::size_t{std::numeric_limits<Index>::max()} + 1) overflow = true;
   });
   if (overflow) return false;
   number_vertices(rows, tiles, threads);
@@ -115,8 +121,8 @@ bool find_vertices(const Reference<T>& reference, const Binning& bins, Grid& gri
   return true;
 }
 
-// Rows of tiles that share a coarser row stay together (the pyramid is lifted band by band), and
-// a band has at least `smallest_band` vertices.
+// Divides the rows of tiles into bands of at least `smallest_band` vertices. Rows that share a
+// coarser row stay together, since the pyramid is lifted band by band.
 template <class Key>
 void make_bands(Grid& grid, const Tiles<Key>& tiles) {
   const TileRows coarser = tiles.row.halved();
@@ -129,9 +135,10 @@ void make_bands(Grid& grid, const Tiles<Key>& tiles) {
   for (const std::size_t row : grid.band_row) grid.band_vertex.push_back(grid.row_vertex[row]);
 }
 
-// The rows of tiles of a grid's pixels, which it gets, too.
-inline TileRows make_rows(Grid& grid, const SpaceSigmas& sigma) {
-  const Axis y = Axis::of_pixels(grid.height, sigma.y), t = Axis::of_pixels(grid.frames, sigma.t);
+// Finds the rows of tiles, and sets the pixels of each row in the grid.
+inline TileRows make_rows(Grid& grid, const SpaceSigmas& sigma, double edge_guard) {
+  const Axis y = Axis::of_pixels(grid.height, sigma.y, edge_guard);
+  const Axis t = Axis::of_pixels(grid.frames, sigma.t, edge_guard);
   using Row = std::pair<TileRows::Cell, PixelRuns>;
   std::vector<Row> rows;
   const std::size_t frame = grid.height * grid.width;
@@ -142,22 +149,22 @@ inline TileRows make_rows(Grid& grid, const SpaceSigmas& sigma) {
                        t.size(k), frame}});
   std::sort(rows.begin(), rows.end(),
             [](const Row& a, const Row& b) { return TileRows::before(a.first, b.first); });
-  TileRows made;
+  TileRows tile_rows;
   for (const auto& [cell, pixels] : rows) {
-    made.cell.push_back(cell);
+    tile_rows.cell.push_back(cell);
     grid.row_pixels.push_back(pixels);
   }
-  return made;
+  return tile_rows;
 }
 
-template <class T, class Key>
-void build(const Reference<T>& reference, const Binning& bins, const SpaceSigmas& sigma, Grid& grid,
+template <class Key>
+void build(const LineKeys<Key>& line_keys, const SpaceSigmas& sigma, double edge_guard, Grid& grid,
            int threads) {
   Tiles<Key> tiles;
-  tiles.x = Axis::of_pixels(grid.width, sigma.x);
-  tiles.row = make_rows(grid, sigma);
-  if (!find_vertices<std::uint16_t>(reference, bins, grid, tiles, threads))
-    find_vertices<std::uint32_t>(reference, bins, grid, tiles, threads);
+  tiles.x = Axis::of_pixels(grid.width, sigma.x, edge_guard);
+  tiles.row = make_rows(grid, sigma, edge_guard);
+  if (!find_vertices<std::uint16_t>(line_keys, grid, tiles, threads))
+    find_vertices<std::uint32_t>(line_keys, grid, tiles, threads);
   for (std::size_t r = 0; r <= tiles.rows(); ++r) grid.row_vertex.push_back(tiles.row_first(r));
   make_bands(grid, tiles);
   find_edges(grid, tiles, threads);
@@ -166,23 +173,32 @@ void build(const Reference<T>& reference, const Binning& bins, const SpaceSigmas
 
 }  // namespace detail
 
+// The grid of a reference, without its pyramid and without weights of B-bar. For `edge_guard` see
+// make_binning.
 template <class T>
-Grid build_grid(const Reference<T>& reference, const SpaceSigmas& sigma, int threads) {
+Grid build_grid(const Reference<T>& reference, const SpaceSigmas& sigma, double edge_guard,
+                int threads) {
   Grid grid;
-  const Binning bins = make_binning(reference, threads);
+  const Binning bins = make_binning(reference, edge_guard, threads);
   grid.frames = reference.frames;
   grid.height = reference.height;
   grid.width = reference.width;
   grid.space_dimensions = sigma.dimensions;
   grid.layout = bins.layout;
+  const auto build_with = [&]<class Key>(Key) {
+    const auto line_keys = [&](std::size_t first_pixel, Key* keys) {
+      row_keys(reference.data + first_pixel * reference.channels, reference.width, bins, keys);
+    };
+    detail::build<Key>(line_keys, sigma, edge_guard, grid, threads);
+  };
   if (bins.layout.total_bits() <= 31 && !bins.clamp)
-    detail::build<T, NarrowKey>(reference, bins, sigma, grid, threads);
+    build_with(NarrowKey{});
   else
-    detail::build<T, WideKey>(reference, bins, sigma, grid, threads);
+    build_with(WideKey{});
   return grid;
 }
 
-// Coordinates of all vertices, `dimensions` per vertex: x, y, perhaps t, range...
+// The coordinates of all vertices: x, y, t of a video or volume, then the range coordinates.
 inline std::vector<std::int64_t> coordinates(const Grid& grid) {
   std::vector<std::int64_t> out;
   out.reserve(grid.vertices * grid.dimensions());

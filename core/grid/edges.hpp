@@ -1,4 +1,4 @@
-// Walking over the grid's edges, band by band. A band is a run of rows of tiles: the unit of
+// Iterate over the edges of the grid, band by band. A band is a run of rows of tiles: the unit of
 // parallel work and of summation, the same for any number of threads.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace bilateral {
 
-// The rows of tiles [row, row_end) and the vertices [first, last) of one band.
+// One band: the rows of tiles [row, row_end) and the vertices [first, last).
 struct Band {
   std::size_t row, row_end, first, last;
 
@@ -28,8 +28,8 @@ struct Band {
         last(grid.row_vertex[row_end]) {}
 };
 
-// f(i) for i in [begin, end), four runs in turn. Neighbouring items often add to the same place;
-// taken one after another, each would wait for the one before.
+// Calls f(i) for i in [begin, end), alternating between four runs. Neighbouring items often add to
+// the same place; in sequence, each would wait for the sum before.
 template <class F>
 BILATERAL_INLINE void in_turns(std::size_t begin, std::size_t end, F&& f) {
   const std::size_t run = (end - begin) / 4;
@@ -38,8 +38,8 @@ BILATERAL_INLINE void in_turns(std::size_t begin, std::size_t end, F&& f) {
   for (std::size_t i = begin + 4 * run; i < end; ++i) f(i);
 }
 
-// Calls f(ends, first_a, first_b, edges, begin, end) for runs of edges of a kind with an end in
-// the band: `ends` is a constant, and a and b are counted from first_a and first_b.
+// Calls f(ends, first_a, first_b, edges, begin, end) for the runs of edges of one kind that have an
+// end in the band. `ends` is a compile-time constant; a and b are counted from first_a and first_b.
 template <class F>
 void each_run(const Grid& grid, std::size_t band, std::size_t kind, F&& f) {
   const EdgeList& edges = grid.edges[kind];
@@ -61,7 +61,8 @@ void each_run(const Grid& grid, std::size_t band, std::size_t kind, F&& f) {
       edges.edge);
 }
 
-// f(e, a, b, ends) for every edge of a kind with an end in the band, a and b being vertices.
+// Calls f(e, a, b, ends) for every edge of one kind that has an end in the band, with the vertices
+// a and b.
 template <class F>
 void each_edge(const Grid& grid, std::size_t band, std::size_t kind, F&& f) {
   each_run(grid, band, kind,
@@ -73,11 +74,11 @@ void each_edge(const Grid& grid, std::size_t band, std::size_t kind, F&& f) {
            });
 }
 
-// The bands [begin, end) of one of `size` parts: about the same number of vertices for each.
+// The bands [begin, end) of one of `size` parts. All parts have about the same number of vertices.
 struct Share {
   std::size_t begin, end;
 
-  // `band` holds the first vertex of each band, and the end.
+  // `band` holds the first vertex of each band, and the end of the last band.
   Share(const std::vector<std::uint32_t>& band, int part, int size)
       : begin(bound(band, part, size)), end(bound(band, part + 1, size)) {}
   Share(const std::vector<std::uint32_t>& band, const Worker& worker)
@@ -93,8 +94,9 @@ struct Share {
   }
 };
 
-// Hands out bands to the threads of a team: each its own share first, whose memory it has in its
-// cache, then what others have not got to, since on a busy machine one thread may stand still.
+// Hands out bands to the threads of a team. Each thread takes its own share first, whose memory is
+// in its cache, then bands that other threads have not reached: on a busy machine one thread may
+// stand still.
 class BandQueue {
  public:
   BandQueue(const std::vector<std::uint32_t>& band, int threads)
@@ -102,7 +104,8 @@ class BandQueue {
     for (auto& taken : taken_) taken = std::vector<Taken>(static_cast<std::size_t>(threads));
   }
 
-  // f(band) for every band. All threads of the team call it, with a barrier between two calls.
+  // Calls f(band) for every band. All threads of the team call `each`, with a barrier between two
+  // calls.
   template <class F>
   void each(const Worker& worker, F&& f) {
     const std::size_t turn = turn_[static_cast<std::size_t>(worker.rank)].count++;
@@ -126,7 +129,7 @@ class BandQueue {
     std::size_t count = 0;
   };
   const std::vector<std::uint32_t>& band_;
-  std::array<std::vector<Taken>, 2> taken_;  // for this call and, being reset, for the next
+  std::array<std::vector<Taken>, 2> taken_;  // of this call, and of the next, which is being reset
   std::vector<Turn> turn_;
 };
 

@@ -1,4 +1,4 @@
-// Finding neighbours: sorted lists of keys of a tile, and of the tiles beside it, are compared.
+// Find the edges of the grid by comparing the sorted keys of a tile with those of the next tiles.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,17 @@ namespace bilateral {
 
 namespace detail {
 
-// Two sorted lists of keys: the vertices [a, a_end) and [b, b_end).
+// Two sorted lists of keys, those of the vertices [a, a_end) and [b, b_end).
 struct Lists {
   std::uint32_t a, a_end, b, b_end;
 };
 
-using FoundEdge = Edge<std::uint32_t>;
+using WideEdge = Edge<std::uint32_t>;
 
-// Appends to `out` an edge wherever a key of the first list, plus shift, is in the second. `out`
-// has room for one edge more than can be found.
+// Appends an edge to `out` for each key of the first list that, plus `shift`, is in the second.
+// `out` has room for one edge more than the largest possible number.
 template <class Key>
-FoundEdge* join_long(const Key* keys, Lists at, Key shift, FoundEdge* out) {
+WideEdge* join_long(const Key* keys, Lists at, Key shift, WideEdge* out) {
   while (at.a < at.a_end && at.b < at.b_end) {
     const Key next = static_cast<Key>(keys[at.a] + shift), other = keys[at.b];
     *out = {at.a, at.b};
@@ -40,46 +40,46 @@ FoundEdge* join_long(const Key* keys, Lists at, Key shift, FoundEdge* out) {
   return out;
 }
 
-// The same for short lists of narrow keys: place each key of the first list, eight at a time, by
-// counting the keys of the second that are smaller. Reads, but does not use, keys past the end.
+// The same for short lists of narrow keys: finds the place of each key of the first list, eight at
+// a time, by counting the smaller keys of the second. Reads, but does not use, keys past the end.
 BILATERAL_MULTIVERSION
-inline FoundEdge* join_short(const NarrowKey* keys, Lists lists, NarrowKey shift, FoundEdge* out) {
+inline WideEdge* join_short(const NarrowKey* keys, Lists lists, NarrowKey shift, WideEdge* out) {
   using Keys = Lanes<NarrowKey, 8>;
   for (std::uint32_t a = lists.a; a < lists.a_end; a += 8) {
     const Keys next = load_lanes<Keys>(keys + a) + shift;
     Keys place = {};
     for (std::uint32_t b = lists.b; b < lists.b_end; ++b) place -= keys[b] < next;
-    NarrowKey wanted[8], found[8];
-    store_lanes(wanted, next);
-    store_lanes(found, place);
+    NarrowKey next_keys[8], places[8];
+    store_lanes(next_keys, next);
+    store_lanes(places, place);
     const std::uint32_t count = std::min(lists.a_end - a, 8u);
     for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint32_t b = lists.b + static_cast<std::uint32_t>(found[i]);
+      const std::uint32_t b = lists.b + static_cast<std::uint32_t>(places[i]);
       *out = {a + i, b};
-      out += (b < lists.b_end) & (keys[b] == wanted[i]);
+      out += (b < lists.b_end) & (keys[b] == next_keys[i]);
     }
   }
   return out;
 }
 
-inline FoundEdge* join(const WideKey* keys, Lists lists, WideKey shift, FoundEdge* out) {
+inline WideEdge* join(const WideKey* keys, Lists lists, WideKey shift, WideEdge* out) {
   return join_long(keys, lists, shift, out);
 }
 
-inline FoundEdge* join(const NarrowKey* keys, Lists lists, NarrowKey shift, FoundEdge* out) {
-  constexpr std::uint32_t few = 32;
-  const bool is_short = lists.a_end - lists.a <= few && lists.b_end - lists.b <= few;
+inline WideEdge* join(const NarrowKey* keys, Lists lists, NarrowKey shift, WideEdge* out) {
+  constexpr std::uint32_t short_list = 32;
+  const bool is_short = lists.a_end - lists.a <= short_list && lists.b_end - lists.b <= short_list;
   return is_short ? join_short(keys, lists, shift, out) : join_long(keys, lists, shift, out);
 }
 
-// Of each row of tiles: the next one along an axis and the one before, or nowhere.
+// For each row of tiles, the next row along an axis and the row before, or `nowhere`.
 struct Adjacent {
   static constexpr std::size_t nowhere = ~std::size_t{0};
   std::vector<std::size_t> next, before;
 };
 
 inline Adjacent adjacent_rows(const TileRows& row, bool along_t) {
-  // Sorted so that the next row, if it exists, comes next.
+  // In this order, the next row of a row, if it exists, follows directly.
   std::vector<std::size_t> order(row.count());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto place = [&](std::size_t r) {
@@ -91,16 +91,16 @@ inline Adjacent adjacent_rows(const TileRows& row, bool along_t) {
   Adjacent adjacent{std::vector(row.count(), Adjacent::nowhere),
                     std::vector(row.count(), Adjacent::nowhere)};
   for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-    auto wanted = place(order[i]);
-    ++wanted.second;
-    if (place(order[i + 1]) != wanted) continue;
+    auto next_place = place(order[i]);
+    ++next_place.second;
+    if (place(order[i + 1]) != next_place) continue;
     adjacent.next[order[i]] = order[i + 1];
     adjacent.before[order[i + 1]] = order[i];
   }
   return adjacent;
 }
 
-// Appends a run, or lengthens the last one if this goes on from there.
+// Appends a run, or lengthens the last run of the band if this one continues it.
 inline void append_run(std::vector<EdgeRun>& runs, std::size_t first_of_band, const EdgeRun& run) {
   if (run.begin == run.end) return;
   if (runs.size() > first_of_band) {
@@ -114,8 +114,8 @@ inline void append_run(std::vector<EdgeRun>& runs, std::size_t first_of_band, co
   runs.push_back(run);
 }
 
-// The runs of each band, given where each row's edges begin; `base` is the first vertex of each
-// row's band.
+// Finds the runs of each band. `row` holds the first edge of each row, and `base` the first vertex
+// of each row's band.
 inline void make_runs(const Grid& grid, const std::vector<std::size_t>& row, const Adjacent& to,
                       const std::vector<std::uint32_t>& base, EdgeList& list) {
   const auto is_in = [&](std::size_t r, std::size_t band) {
@@ -149,7 +149,7 @@ template <class Index, class Key>
 void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
   const std::size_t columns = tiles.columns(), rows = tiles.rows();
   const Key* keys = tiles.keys.data();
-  std::vector<std::uint32_t> base;  // of each row: its band's first vertex
+  std::vector<std::uint32_t> base;  // the first vertex of each row's band
   for (std::size_t band = 0; band < grid.bands(); ++band)
     base.resize(grid.band_row[band + 1], grid.band_vertex[band]);
   std::vector<std::size_t> same(rows);
@@ -158,49 +158,50 @@ void find_edges(Grid& grid, const Tiles<Key>& tiles, int threads) {
   to[range_edges] = to[x_edges] = {same, same};
   to[y_edges] = adjacent_rows(tiles.row, false);
   to[t_edges] = adjacent_rows(tiles.row, true);
-  std::array<std::vector<std::vector<Edge<Index>>>, edge_kinds> found;
-  for (auto& list : found) list.resize(rows);
+  std::array<std::vector<std::vector<Edge<Index>>>, edge_kinds> edges_of_row;
+  for (auto& list : edges_of_row) list.resize(rows);
   const int team = team_size(threads, grid.vertices, 8192);
-  std::vector<std::vector<FoundEdge>> scratch(static_cast<std::size_t>(team));
+  std::vector<std::vector<WideEdge>> scratch(static_cast<std::size_t>(team));
   parallel_for(team, rows, [&](std::size_t r, std::size_t rank) {
     auto& room = scratch[rank];
-    const std::size_t most = std::max<std::size_t>(1, grid.layout.channels);
-    room.resize(std::max(room.size(), (tiles.row_first(r + 1) - tiles.row_first(r)) * most + 1));
+    const std::size_t max_edges = std::max<std::size_t>(1, grid.layout.channels);  // of a vertex
+    room.resize(
+        std::max(room.size(), (tiles.row_first(r + 1) - tiles.row_first(r)) * max_edges + 1));
     const auto collect = [&](EdgeKind kind, auto&& search) {
       const std::uint32_t base_b = base[to[kind].next[r]];
-      FoundEdge* end = room.data();
+      WideEdge* end = room.data();
       for (std::size_t i = 0; i < columns; ++i) end = search(i, r * columns + i, end);
-      auto& out = found[kind][r];
+      auto& out = edges_of_row[kind][r];
       out.resize(static_cast<std::size_t>(end - room.data()));
       for (std::size_t e = 0; e < out.size(); ++e)
         out[e] = {static_cast<Index>(room[e].a - base[r]), static_cast<Index>(room[e].b - base_b)};
     };
-    const auto beside = [&](std::size_t tile, std::size_t other, Key shift, FoundEdge* end) {
+    const auto beside = [&](std::size_t tile, std::size_t other, Key shift, WideEdge* end) {
       const std::uint32_t* first = tiles.first.data();
       return join(keys, {first[tile], first[tile + 1], first[other], first[other + 1]}, shift, end);
     };
-    collect(range_edges, [&](std::size_t, std::size_t tile, FoundEdge* end) {
+    collect(range_edges, [&](std::size_t, std::size_t tile, WideEdge* end) {
       for (std::size_t k = 0; k < grid.layout.channels; ++k)
         end = beside(tile, tile, grid.layout.unit<Key>(k), end);
       return end;
     });
-    collect(x_edges, [&](std::size_t i, std::size_t tile, FoundEdge* end) {
+    collect(x_edges, [&](std::size_t i, std::size_t tile, WideEdge* end) {
       return tiles.x.adjacent(i) ? beside(tile, tile + 1, Key{0}, end) : end;
     });
     for (const EdgeKind kind : {y_edges, t_edges})
       if (const std::size_t next = to[kind].next[r]; next != Adjacent::nowhere)
-        collect(kind, [&](std::size_t i, std::size_t tile, FoundEdge* end) {
+        collect(kind, [&](std::size_t i, std::size_t tile, WideEdge* end) {
           return beside(tile, next * columns + i, Key{0}, end);
         });
   });
   for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
     std::vector<std::size_t> row(1, 0);
-    for (const auto& edges : found[kind]) row.push_back(row.back() + edges.size());
+    for (const auto& edges : edges_of_row[kind]) row.push_back(row.back() + edges.size());
     make_runs(grid, row, to[kind], base, grid.edges[kind]);
     Buffer<Edge<Index>> edges(row.back());
     parallel_for(team, rows, [&](std::size_t r, std::size_t) {
-      std::copy(found[kind][r].begin(), found[kind][r].end(), edges.data() + row[r]);
-      found[kind][r] = {};
+      std::copy(edges_of_row[kind][r].begin(), edges_of_row[kind][r].end(), edges.data() + row[r]);
+      edges_of_row[kind][r] = {};
     });
     grid.edges[kind].edge = std::move(edges);
   }

@@ -1,10 +1,10 @@
-// The simplified bilateral grid: which vertex each pixel belongs to, and which vertices are
-// neighbours.
+// The simplified bilateral grid: the vertex of each pixel, and the edges between neighbouring
+// vertices.
 //
-// Vertices of different spatial cells never coincide, so every cell ("tile") finds its own
-// distinct colours, independently of all others. Vertices are numbered tile by tile, row of tiles
-// by row of tiles, and by colour within a tile. A row of tiles lies along x; images have one for
-// each cell along y, videos and volumes for each pair of cells along y and t.
+// A tile is a spatial cell. Vertices of different tiles never coincide, so every tile finds its own
+// distinct colours, independently of all other tiles. Vertices are numbered by row of tiles, then
+// by tile, then by colour within the tile. A row of tiles lies along x: images have one row for
+// each cell along y, videos and volumes have one for each pair of cells along y and t.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 
 namespace bilateral {
 
-// The cells along one spatial axis: cell i holds the items [start[i], start[i + 1]) below it
-// (pixels, or the cells of the finer level) and lies at coordinate[i]. Cells below one pixel
+// The cells along one spatial axis. Cell i holds the items [start[i], start[i + 1]), which are
+// pixels or the cells of the finer level, and lies at coordinate[i]. Cells smaller than a pixel
 // leave gaps between coordinates.
 struct Axis {
   std::vector<std::size_t> start;
@@ -40,7 +40,7 @@ struct Axis {
     }
   }
 
-  static Axis of_pixels(std::size_t length, double sigma) {
+  static Axis of_pixels(std::size_t length, double sigma, double edge_guard) {
     const double inverse = std::min(1 / sigma, coordinate_limit / static_cast<double>(length));
     Axis axis;
     for (std::size_t x = 0; x < length; ++x)
@@ -57,8 +57,9 @@ struct Axis {
   }
 };
 
-// The rows of tiles of one level: row r lies at cell[r] and holds the rows [start[r], start[r + 1])
-// of the finer level. They are in Morton order of their cells, so that this is so at every level.
+// The rows of tiles of one level. Row r lies at cell[r] and holds the rows [start[r], start[r + 1])
+// of the finer level. Rows are in Morton order of their cells, so that the finer rows are
+// contiguous at every level.
 struct TileRows {
   struct Cell {
     std::int64_t y, t;
@@ -69,7 +70,8 @@ struct TileRows {
 
   std::size_t count() const { return cell.size(); }
 
-  // By the highest bit in which two cells differ, t's before y's.
+  // Morton order: compares the highest bit in which two cells differ, the bit of t before that of
+  // y.
   static bool before(const Cell& a, const Cell& b) {
     const auto y = static_cast<std::uint64_t>(a.y ^ b.y), t = static_cast<std::uint64_t>(a.t ^ b.t);
     const bool y_is_higher = t < y && t < (t ^ y);
@@ -89,8 +91,8 @@ struct TileRows {
   }
 };
 
-// The vertices of one level by tile: tile (row, column) holds the vertices
-// [first[row * columns + column], first[... + 1]), sorted by key.
+// The vertices of one level by tile. Tile (row, column) holds the vertices
+// [first[row * columns + column], first[row * columns + column + 1]), sorted by key.
 template <class Key>
 struct Tiles {
   Axis x;
@@ -105,32 +107,32 @@ struct Tiles {
 
 using AnyTiles = std::variant<Tiles<NarrowKey>, Tiles<WideKey>>;
 
-// From each vertex of a level to the vertex of the next coarser one it belongs to.
+// The parent of each vertex of a level: the vertex of the next coarser level that contains it.
 struct Level {
   Buffer<std::uint32_t> parent;
-  std::vector<std::uint32_t> band;         // vertices [band[i], band[i + 1]) have their parents
-  std::vector<std::uint32_t> parent_band;  // in [parent_band[i], parent_band[i + 1])
-  Buffer<double> size;                     // level-0 vertices below each parent: P(1)
+  // The vertices [band[i], band[i + 1]) have parents in [parent_band[i], parent_band[i + 1]).
+  std::vector<std::uint32_t> band, parent_band;
+  Buffer<double> size;  // number of level-0 vertices below each parent: P(1)
 };
 
-// Neighbouring vertices: b is the next one after a along some dimension. Each is counted from the
-// first vertex of its band, so that 16 bits are enough unless a band has more than 65,536 vertices.
+// Neighbouring vertices: b follows a along some dimension. Both are counted from the first vertex
+// of their band, so that 16 bits are enough unless a band has more than 65,536 vertices.
 template <class Index>
 struct Edge {
   Index a, b;
 };
 
-// Which ends of an edge lie in the band at hand.
+// The ends of an edge that lie in the current band.
 enum class Ends { both, only_a, only_b };
 
-// The edges [begin, end) of a list, whose a and b are counted from first_a and first_b.
+// The edges [begin, end) of a list; a and b are counted from first_a and first_b.
 struct EdgeRun {
   Ends ends;
   std::size_t first_a, first_b, begin, end;
 };
 
-// Edges in the order of a, and by band the runs of those with an end in it: the band i's are
-// [band_run[i], band_run[i + 1]).
+// Edges in the order of a, and the runs of edges that have an end in each band: band i has the
+// runs [band_run[i], band_run[i + 1]).
 struct EdgeList {
   std::variant<Buffer<Edge<std::uint16_t>>, Buffer<Edge<std::uint32_t>>> edge;
   std::vector<EdgeRun> runs;
@@ -141,33 +143,34 @@ struct EdgeList {
   }
 };
 
-// Within a tile along the range dimensions, and to the next tile along x, y and t.
+// Edges within a tile along the range dimensions, and edges to the next tile along x, y and t.
 enum EdgeKind : std::size_t { range_edges, x_edges, y_edges, t_edges, edge_kinds };
 
-// 16 bits are enough unless a row of tiles has more than 65,536 vertices.
+// The vertex of each pixel, counted from the first vertex of its row of tiles. 16 bits are enough
+// unless a row of tiles has more than 65,536 vertices.
 using PixelMap = std::variant<Buffer<std::uint16_t>, Buffer<std::uint32_t>>;
 
-// The pixels of a row of tiles: as many runs of `size` pixels as it has frames, `stride` apart.
+// The pixels of a row of tiles: one run of `size` pixels per frame, `stride` pixels apart.
 struct PixelRuns {
   std::size_t first, size, frames, stride;
 };
 
-// Bands are runs of rows of tiles: the units of parallel work and of summation. They must not
-// depend on the number of threads.
+// The least number of vertices of a band. A band is a run of rows of tiles: the unit of parallel
+// work and of summation. Bands must not depend on the number of threads.
 inline constexpr std::uint32_t smallest_band = 2048;
 
 struct Grid {
   std::size_t frames = 0, height = 0, width = 0;
-  std::size_t space_dimensions = 0;  // 2: x and y, 3: and t
+  std::size_t space_dimensions = 0;  // 2: x and y, 3: x, y and t
   std::size_t vertices = 0;
   KeyLayout layout;
   AnyTiles tiles;
-  std::vector<PixelRuns> row_pixels;      // of each row of tiles
+  std::vector<PixelRuns> row_pixels;      // pixels of each row of tiles
   std::vector<std::uint32_t> row_vertex;  // first vertex of each row of tiles, and the end
-  PixelMap pixel;                         // vertex of each pixel, counted from its row's first
+  PixelMap pixel;
   std::array<EdgeList, edge_kinds> edges;
-  Buffer<float> mass;                       // pixels per vertex: S 1
-  double centre = 0, space = 0, range = 0;  // B-bar's weights
+  Buffer<float> mass;                       // number of pixels of each vertex: S 1
+  double centre = 0, space = 0, range = 0;  // weights of B-bar
   std::vector<Level> levels;                // the pyramid, finest first
   std::vector<std::size_t> band_row;        // first row of tiles of each band, and the end
   std::vector<std::uint32_t> band_vertex;   // first vertex of each band, and the end

@@ -1,4 +1,4 @@
-// Packed colour keys: the range coordinates of a grid vertex in one integer that sorts like them.
+// Pack the range coordinates of a vertex into one integer key, and rank keys.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ constexpr Key highest_key() {
                                        : static_cast<Key>((std::uint64_t{1} << 31) - 1);
 }
 
-// Where each range coordinate lies in a key. A field has room for its largest coordinate + 1, so
-// adding a unit never carries into the next field.
+// The bit field of each range coordinate in a key. Keys sort like their coordinates. A field has
+// room for its largest coordinate + 1, so that adding a unit never carries into the next field.
 struct KeyLayout {
   std::size_t channels = 0;
   std::array<int, max_channels> bits{};
@@ -35,11 +35,11 @@ struct KeyLayout {
   static KeyLayout of(const std::vector<std::uint64_t>& largest) {
     KeyLayout layout;
     layout.channels = largest.size();
-    int at = 0;
+    int next_shift = 0;
     for (std::size_t k = layout.channels; k-- > 0;) {
       layout.bits[k] = static_cast<int>(std::bit_width(largest[k] + 1));
-      layout.shift[k] = at;
-      at += layout.bits[k];
+      layout.shift[k] = next_shift;
+      next_shift += layout.bits[k];
     }
     return layout;
   }
@@ -57,7 +57,7 @@ struct KeyLayout {
     return static_cast<std::int64_t>((key >> shift[channel]) & mask);
   }
 
-  // Mask that turns key >> 1 into the key of the halved coordinates.
+  // The mask that turns key >> 1 into the key of the halved coordinates.
   template <class Key>
   Key halving_mask() const {
     Key mask = 0;
@@ -69,9 +69,9 @@ struct KeyLayout {
 
 namespace detail {
 
-// Ranks n keys, a multiple of `lanes`, among their distinct values by repeatedly taking the next
-// larger one: as many passes as distinct values over an array that stays in the first-level cache.
-// Returns 0 when there are more than `limit` distinct keys.
+// Ranks n keys among their distinct values; n is a multiple of `lanes`. Each pass finds the next
+// larger value: one pass per distinct value, over an array that stays in the first-level cache.
+// Returns the number of distinct keys, or 0 if there are more than `limit`.
 template <class Key>
 std::size_t rank_passes(const Key* keys, std::size_t n, std::size_t limit, std::uint32_t* ranks,
                         Key* distinct, std::uint32_t* counts) {
@@ -99,7 +99,7 @@ std::size_t rank_passes(const Key* keys, std::size_t n, std::size_t limit, std::
 
 inline constexpr std::size_t lanes = 8;
 
-// The same for narrow keys, in vectors; a comparison of vectors is -1 where it holds.
+// The same for narrow keys, with SIMD vectors. A comparison gives -1 in each lane where it holds.
 BILATERAL_MULTIVERSION
 inline std::size_t rank_passes(const NarrowKey* keys, std::size_t n, std::size_t limit,
                                std::uint32_t* ranks, NarrowKey* distinct, std::uint32_t* counts) {
@@ -134,12 +134,12 @@ inline std::size_t rank_passes(const NarrowKey* keys, std::size_t n, std::size_t
 
 }  // namespace detail
 
-// Finds the sorted distinct values of a batch of keys and the rank of each key among them.
+// Finds the sorted distinct values of some keys, and the rank of each key among these values.
 template <class Key>
 class Ranker {
  public:
-  std::vector<Key> distinct;          // the first `rank()` entries are valid
-  std::vector<std::uint32_t> counts;  // how many keys have each value
+  std::vector<Key> distinct;          // as many are valid as `rank` returned
+  std::vector<std::uint32_t> counts;  // the number of keys of each value
 
   std::size_t rank(const Key* keys, std::size_t n, std::uint32_t* ranks) {
     if (n == 0) return 0;
@@ -149,14 +149,14 @@ class Ranker {
       counts.resize(padded);
     }
     if (n <= 16 * block) {
-      const std::size_t found = rank_padded(keys, n, n <= block ? block : few, ranks);
-      if (found > 0) return found;
+      const std::size_t count = rank_padded(keys, n, n <= block ? block : max_passes, ranks);
+      if (count > 0) return count;
     }
     return rank_by_blocks(keys, n, ranks);
   }
 
  private:
-  static constexpr std::size_t block = 64, few = 24;
+  static constexpr std::size_t block = 64, max_passes = 24;
 
   std::size_t rank_padded(const Key* keys, std::size_t n, std::size_t limit, std::uint32_t* ranks) {
     const std::size_t extra = (detail::lanes - n % detail::lanes) % detail::lanes;
@@ -165,16 +165,17 @@ class Ranker {
     padded_keys_.assign(keys, keys + n);
     padded_keys_.resize(n + extra, keys[n - 1]);
     padded_ranks_.resize(n + extra);
-    const std::size_t found =
+    const std::size_t count =
         detail::rank_passes(padded_keys_.data(), n + extra, limit, padded_ranks_.data(),
                             distinct.data(), counts.data());
-    if (found == 0) return 0;
+    if (count == 0) return 0;
     std::copy_n(padded_ranks_.data(), n, ranks);
     counts[ranks[n - 1]] -= static_cast<std::uint32_t>(extra);
-    return found;
+    return count;
   }
 
-  // Many keys: rank each block by itself, sort the union of the blocks' distinct keys, translate.
+  // Ranks many keys: ranks each block alone, sorts the union of the distinct keys of all blocks,
+  // and translates the ranks.
   std::size_t rank_by_blocks(const Key* keys, std::size_t n, std::uint32_t* ranks) {
     const std::size_t blocks = (n + block - 1) / block;
     starts_.assign(1, 0);
@@ -182,9 +183,9 @@ class Ranker {
     all_counts_.clear();
     for (std::size_t i = 0; i < blocks; ++i) {
       const std::size_t first = i * block, size = std::min(block, n - first);
-      const std::size_t found = rank_padded(keys + first, size, block, ranks + first);
-      all_.insert(all_.end(), distinct.begin(), distinct.begin() + std::ptrdiff_t(found));
-      all_counts_.insert(all_counts_.end(), counts.begin(), counts.begin() + std::ptrdiff_t(found));
+      const std::size_t count = rank_padded(keys + first, size, block, ranks + first);
+      all_.insert(all_.end(), distinct.begin(), distinct.begin() + std::ptrdiff_t(count));
+      all_counts_.insert(all_counts_.end(), counts.begin(), counts.begin() + std::ptrdiff_t(count));
       starts_.push_back(all_.size());
     }
     merged_ = all_;

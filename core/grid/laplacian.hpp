@@ -1,9 +1,9 @@
-// The matrix A = lambda (D_m - D_n B-bar D_n) + diag(S c) of the system.
+// Multiply by the matrix A = lambda (D_m - D_n B-bar D_n) + diag(S c) of the system.
 //
-// With m = n * (B-bar n), D_m - D_n B-bar D_n is a graph Laplacian with edge weights n_i n_j B_ij,
-// so A d is computed from differences,
-//   (A d)_i = sum_j lambda n_i n_j B_ij (d_i - d_j) + (S c)_i d_i,
-// which keeps constants exactly and does not lose a small S c beside a large lambda m in float32.
+// With m = n * (B-bar n), D_m - D_n B-bar D_n is a graph Laplacian with edge weights n_i n_j B_ij.
+// So A d is computed from differences,
+//   (A d)_i = sum_j lambda n_i n_j B_ij (d_i - d_j) + (S c)_i d_i.
+// Differences keep constants exact and do not lose a small S c beside a large lambda m in float32.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ class Laplacian {
       conductance_[kind] = Buffer<T>(grid.edges[kind].size());
   }
 
-  // Comes before everything else. Returns whether the conductances must be found anew: `prepare`
-  // for all bands, then `sum_degrees` for all bands.
+  // Sets the problem; call `set` first. Returns whether the conductances are out of date: then call
+  // `prepare` for all bands, then `sum_degrees` for all bands.
   bool set(const T* weight, double smoothness) {
     weight_ = weight;
     return smoothness != std::exchange(smoothness_, smoothness);
@@ -37,7 +37,7 @@ class Laplacian {
 
   const Grid& grid() const { return grid_; }
 
-  // lambda n_a n_b B_ab of the edges that start in one band.
+  // Computes lambda n_a n_b B_ab of the edges that start in one band.
   void prepare(std::size_t band) {
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
       const T factor =
@@ -49,7 +49,7 @@ class Laplacian {
     }
   }
 
-  // lambda (m - n B-bar n)_ii of one band.
+  // Computes lambda (m - n B-bar n)_ii of one band.
   void sum_degrees(std::size_t band) {
     const Band rows(grid_, band);
     T* degree = degree_.data();
@@ -103,8 +103,8 @@ class Laplacian {
   Buffer<T> degree_;
 };
 
-// x^T (D_m - D_n B-bar D_n) y, summed over K channels: from differences, so that what x and y have
-// in common does not drown it.
+// x^T (D_m - D_n B-bar D_n) y, summed over the channels. Differences keep the result accurate if x
+// and y have large means.
 template <class T>
 double smoothness_product(const Grid& grid, const T* n, const T* x, const T* y,
                           std::size_t channels, int threads) {

@@ -1,4 +1,5 @@
-// The bilateral-space pyramid (supplement, section 2): coordinates halved until one vertex is left.
+// Build the bilateral-space pyramid (supplement, section 2): halve coordinates until one vertex is
+// left.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@ namespace bilateral {
 
 namespace detail {
 
+// The next coarser level, and the parents of the vertices of this one.
 template <class Key>
 std::pair<Tiles<Key>, Level> coarsen(const Tiles<Key>& fine, Key mask, int threads) {
   struct Scratch {
@@ -34,7 +36,7 @@ std::pair<Tiles<Key>, Level> coarsen(const Tiles<Key>& fine, Key mask, int threa
     Scratch& mine = scratch[rank];
     for (std::size_t i = 0; i < columns; ++i) {
       mine.keys.clear();
-      auto each_run = [&](auto&& f) {  // a coarse tile is one run of vertices per fine row
+      auto each_run = [&](auto&& f) {  // a coarse tile has one run of vertices per fine row
         for (std::size_t below = coarse.row.start[r]; below < coarse.row.start[r + 1]; ++below)
           f(fine.first[below * fine.columns() + coarse.x.start[i]],
             fine.first[below * fine.columns() + coarse.x.start[i + 1]]);
@@ -68,18 +70,18 @@ std::pair<Tiles<Key>, Level> coarsen(const Tiles<Key>& fine, Key mask, int threa
   return {std::move(coarse), std::move(level)};
 }
 
-// Joins bands until they have at least `smallest_band` vertices, as make_bands does for the grid.
+// Joins bands until each has at least `smallest_band` vertices, as make_bands does for the grid.
 inline void join_bands(Level& level) {
-  std::size_t kept = 0;
+  std::size_t bands = 0;
   for (std::size_t i = 1; i < level.band.size(); ++i) {
     const bool last = i + 1 == level.band.size();
-    if (!last && level.band[i] - level.band[kept] < smallest_band) continue;
-    ++kept;
-    level.band[kept] = level.band[i];
-    level.parent_band[kept] = level.parent_band[i];
+    if (!last && level.band[i] - level.band[bands] < smallest_band) continue;
+    ++bands;
+    level.band[bands] = level.band[i];
+    level.parent_band[bands] = level.parent_band[i];
   }
-  level.band.resize(kept + 1);
-  level.parent_band.resize(kept + 1);
+  level.band.resize(bands + 1);
+  level.parent_band.resize(bands + 1);
 }
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Moving vectors up and down the pyramid (P and P^T), band by band, and the paper's start.
+// Transfer vectors up and down the pyramid (P and P^T), and compute the paper's starts.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace bilateral {
 
-// One level up, the parents of one band: sums of K channels over children.
+// P for one level and one band: sums K channels over the children of each parent.
 template <std::size_t K, class T>
 void lift_band(const Level& level, std::size_t band, const T* fine, T* coarse) {
   std::fill(coarse + level.parent_band[band] * K, coarse + level.parent_band[band + 1] * K, T{0});
@@ -26,7 +26,7 @@ void lift_band(const Level& level, std::size_t band, const T* fine, T* coarse) {
   });
 }
 
-// Every level of a pyramid vector, coarser than the grid itself; level k + 1 at [k].
+// Vectors for all levels above the grid: level k + 1 at [k].
 template <class T>
 std::vector<Buffer<T>> pyramid_vector(const Grid& grid, std::size_t channels) {
   std::vector<Buffer<T>> out;
@@ -35,19 +35,20 @@ std::vector<Buffer<T>> pyramid_vector(const Grid& grid, std::size_t channels) {
   return out;
 }
 
-// H v = v + sum_k 4^-k of v's mean over each vertex of level k, (alpha, beta) = (4, 0) in the
-// paper: symmetric. For C vectors at once: `own(i)` gives them at vertex i, `take(i, sums)` gets
-// the result.
-template <std::size_t C, class Own, class Take>
-void push_pull(const Grid& grid, Own&& own, Take&& take, int threads) {
+// H v = v + sum_k 4^-k (the mean of v over each vertex of level k), which is (alpha, beta) = (4, 0)
+// in the paper. H is symmetric. For C vectors at once: `value(i)` returns their values at vertex i,
+// and `store(i, sums)` receives the result.
+template <std::size_t C, class Value, class Store>
+void push_pull(const Grid& grid, Value&& value, Store&& store, int threads) {
   using Sums = std::array<double, C>;
   const std::size_t depth = grid.levels.size();
-  auto up = pyramid_vector<double>(grid, C);  // of level k + 1 at [k]
+  auto up = pyramid_vector<double>(grid, C);
   const auto each_band = [&](const std::vector<std::uint32_t>& band, auto&& f) {
     parallel_for(team_size(threads, band.back(), 16384), band.size() - 1,
                  [&](std::size_t i, std::size_t) { f(i); });
   };
-  const auto above = [&](std::size_t k, std::size_t i) {  // what vertex i of level k gets
+  const auto above = [&](std::size_t k,
+                         std::size_t i) {  // the sums of the parent of vertex i of level k
     Sums sums{};
     if (k < depth) std::copy_n(up[k].data() + C * grid.levels[k].parent[i], C, sums.begin());
     return sums;
@@ -58,8 +59,8 @@ void push_pull(const Grid& grid, Own&& own, Take&& take, int threads) {
       double* to = up[0].data();
       std::fill(to + C * level.parent_band[band], to + C * level.parent_band[band + 1], 0.0);
       for (std::size_t i = level.band[band]; i < level.band[band + 1]; ++i) {
-        const Sums mine = own(i);
-        for (std::size_t c = 0; c < C; ++c) to[C * level.parent[i] + c] += mine[c];
+        const Sums values = value(i);
+        for (std::size_t c = 0; c < C; ++c) to[C * level.parent[i] + c] += values[c];
       }
     });
   for (std::size_t k = 1; k < depth; ++k)
@@ -80,10 +81,10 @@ void push_pull(const Grid& grid, Own&& own, Take&& take, int threads) {
   }
   each_band(grid.band_vertex, [&](std::size_t band) {
     for (std::size_t i = grid.band_vertex[band]; i < grid.band_vertex[band + 1]; ++i) {
-      Sums sums = own(i);
+      Sums sums = value(i);
       const Sums more = above(0, i);
       for (std::size_t c = 0; c < C; ++c) sums[c] += more[c];
-      take(i, sums);
+      store(i, sums);
     }
   });
 }
@@ -92,7 +93,7 @@ void push_pull(const Grid& grid, Own&& own, Take&& take, int threads) {
 template <class T>
 void pyramid_start(const Grid& grid, const T* weight, const T* weighted, std::size_t channels, T* x,
                    int threads) {
-  using Sums = std::array<double, 2>;  // weight and one channel side by side
+  using Sums = std::array<double, 2>;  // weight and one channel
   for (std::size_t k = 0; k < channels; ++k)
     push_pull<2>(
         grid,
@@ -117,7 +118,7 @@ void flat_start(const Grid& grid, const T* weight, const T* weighted, std::size_
         x[v * channels + k] = weighted[v * channels + k] / weight[v];
 }
 
-// H v alone.
+// out = H v.
 template <class T>
 void push_pull_values(const Grid& grid, const T* v, std::size_t channels, T* out, int threads) {
   using Sums = std::array<double, 1>;

@@ -1,4 +1,4 @@
-// From reference pixels to colour keys: affine feature maps, cells, packing.
+// Map reference pixels to packed keys: affine features, divided into cells by their sigmas.
 #pragma once
 
 #include <algorithm>
@@ -19,25 +19,21 @@
 
 namespace bilateral {
 
-// A value that equals a cell's edge up to rounding belongs to the upper cell: .299 k + .587 k +
-// .114 k must land in the cell of k.
-inline constexpr double edge_guard = 1e-9;
-
-// Coordinates beyond this many cells from 0 share the outermost cell; finer cells than this are
-// of no use, since no two distinct 16-bit colours are that close.
+// Coordinates farther than this many cells from 0 share the outermost cell. Finer cells are
+// useless, since no two distinct 16-bit colours are that close.
 inline constexpr double coordinate_limit = 0x1p40;
 
 using Channels = std::array<double, max_channels>;
 
-// How features are made from a pixel's values: feature k = sum_j matrix[k][j] * value_j + offset[k]
-// of three values, or gain[k] * value_k + offset[k]; then divided by sigma[k].
+// The features of a pixel: sum_j matrix[k][j] * value_j + offset[k] of three values, or
+// gain[k] * value_k + offset[k]. A cell of feature k has the size sigma[k].
 struct FeatureMap {
-  bool mixed = false;  // whether `matrix` stands for `gain`
+  bool mixed = false;  // whether `matrix` replaces `gain`
   std::array<std::array<double, 3>, 3> matrix{};
   Channels gain{}, offset{}, sigma{};
 };
 
-// Pixels, channels interleaved: row-major, frames x height x width x channels.
+// Pixels in row-major order: frames x height x width x channels.
 template <class T>
 struct Reference {
   const T* data;
@@ -46,14 +42,14 @@ struct Reference {
   std::optional<double> nominal_max;  // values are usually in [0, nominal_max]
 };
 
-// cell k = trunc(sum_j matrix[k][j] * value_j + shift[k]) or trunc(gain[k] * value_k + shift[k]),
-// never negative.
+// The cells of a pixel: trunc(sum_j matrix[k][j] * value_j + shift[k]), or
+// trunc(gain[k] * value_k + shift[k]). A cell is never negative.
 struct Binning {
   std::size_t channels;
   bool mixed;
   std::array<std::array<double, 3>, 3> matrix{};
   Channels gain{}, shift{};
-  bool clamp = false;  // set when some pixel may lie beyond coordinate_limit
+  bool clamp = false;  // whether some pixel may lie beyond coordinate_limit
   Channels largest{};
   KeyLayout layout;
 };
@@ -89,7 +85,8 @@ BILATERAL_INLINE void rgb_keys(const T* pixels, std::size_t n, const Binning& bi
   }
 }
 
-// Every feature from a value of its own; with `channels` constant, a gray image's loop is simple.
+// Keys whose features each depend on one value. A constant `channels` makes the loop over a gray
+// image simple.
 template <class T, class Count>
 BILATERAL_INLINE void plain_keys(const T* pixels, std::size_t n, const Binning& bins,
                                  Count channels, NarrowKey* keys) {
@@ -132,7 +129,7 @@ BILATERAL_PIXEL_LOOPS(double)
 
 }  // namespace detail
 
-// Keys of n consecutive pixels.
+// The keys of n consecutive pixels.
 template <class T>
 void row_keys(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
   if (bins.mixed)
@@ -156,10 +153,63 @@ void row_keys(const T* pixels, std::size_t n, const Binning& bins, WideKey* keys
   }
 }
 
-// Chooses the cells and the key layout of a finite reference. Values outside the nominal range
-// cost one more pass, which finds the true range.
+// The lowest cell and the highest coordinate of each feature, 0 included.
+struct CellRange {
+  Channels low{}, high{};
+};
+
+namespace detail {
+
+// The range of pixels whose values lie in [0, white].
+inline CellRange nominal_range(const Binning& bins, double white) {
+  CellRange range;
+  for (std::size_t k = 0; k < bins.channels; ++k) {
+    range.high[k] = bins.shift[k] + std::max(bins.gain[k], 0.0) * white;
+    if (bins.mixed)
+      for (const double factor : bins.matrix[k]) range.high[k] += std::max(factor, 0.0) * white;
+  }
+  return range;
+}
+
+// The range of all pixels.
 template <class T>
-Binning make_binning(const Reference<T>& reference, int threads) {
+CellRange measured_range(const Reference<T>& reference, const Binning& bins, int threads) {
+  const std::size_t rows = reference.frames * reference.height;
+  const std::size_t row = reference.width * reference.channels;
+  std::vector<CellRange> row_ranges(rows);
+  parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
+    CellRange range;
+    for (std::size_t x = 0; x < reference.width; ++x)
+      for (std::size_t k = 0; k < bins.channels; ++k) {
+        const T* pixel = reference.data + y * row + x * bins.channels;
+        const double value = cell_of(pixel, bins, k);
+        if (!std::isfinite(value))
+          throw std::domain_error(
+              "expected values of a size that can be weighed, got larger ones. "
+              "Divide them by their maximum.");
+        const double cell = std::clamp(value, -coordinate_limit, coordinate_limit);
+        range.low[k] = std::min(range.low[k], std::floor(cell));
+        range.high[k] = std::max(range.high[k], cell);
+      }
+    row_ranges[y] = range;
+  });
+  CellRange all;
+  for (const CellRange& range : row_ranges)
+    for (std::size_t k = 0; k < bins.channels; ++k) {
+      all.low[k] = std::min(all.low[k], range.low[k]);
+      all.high[k] = std::max(all.high[k], range.high[k]);
+    }
+  return all;
+}
+
+}  // namespace detail
+
+// Chooses the cells and the key layout of a finite reference. Values outside the nominal range
+// cost one more pass, which finds the true range. `edge_guard` is added to a coordinate before
+// truncation: a value on the border of two cells falls into the upper cell in spite of rounding
+// errors, such as those of .299 k + .587 k + .114 k.
+template <class T>
+Binning make_binning(const Reference<T>& reference, double edge_guard, int threads) {
   const FeatureMap& map = reference.map;
   Binning bins;
   bins.channels = reference.channels;
@@ -167,8 +217,8 @@ Binning make_binning(const Reference<T>& reference, int threads) {
   const std::size_t rows = reference.frames * reference.height;
   const std::size_t row = reference.width * reference.channels;
   for (std::size_t k = 0; k < bins.channels; ++k) {
-    const double most = reference.nominal_max ? coordinate_limit / 512 : HUGE_VAL;
-    const double inverse = std::min(1 / map.sigma[k], most);
+    const double max_inverse = reference.nominal_max ? coordinate_limit / 512 : HUGE_VAL;
+    const double inverse = std::min(1 / map.sigma[k], max_inverse);
     if (map.mixed)
       for (std::size_t j = 0; j < 3; ++j) bins.matrix[k][j] = map.matrix[k][j] * inverse;
     bins.gain[k] = map.gain[k] * inverse;
@@ -182,45 +232,14 @@ Binning make_binning(const Reference<T>& reference, int threads) {
       if (!detail::all_within(reference.data + y * row, row, static_cast<T>(white)))
         nominal.store(false, std::memory_order_relaxed);
     });
-  Channels low{}, high{};
-  if (nominal) {
-    for (std::size_t k = 0; k < bins.channels; ++k) {
-      high[k] = bins.shift[k] + std::max(bins.gain[k], 0.0) * white;
-      if (bins.mixed)
-        for (const double factor : bins.matrix[k]) high[k] += std::max(factor, 0.0) * white;
-    }
-  } else {
-    struct Span {
-      Channels low{}, high{};
-    };
-    std::vector<Span> spans(rows);
-    parallel_for(threads, rows, [&](std::size_t y, std::size_t) {
-      Span span;
-      for (std::size_t x = 0; x < reference.width; ++x)
-        for (std::size_t k = 0; k < bins.channels; ++k) {
-          const T* pixel = reference.data + y * row + x * bins.channels;
-          const double value = detail::cell_of(pixel, bins, k);
-          if (!std::isfinite(value))
-            throw std::domain_error(
-                "expected values of a size that can be weighed, got larger ones. "
-                "Divide them by their maximum.");
-          const double cell = std::clamp(value, -coordinate_limit, coordinate_limit);
-          span.low[k] = std::min(span.low[k], std::floor(cell));
-          span.high[k] = std::max(span.high[k], cell);
-        }
-      spans[y] = span;
-    });
-    for (const Span& span : spans)
-      for (std::size_t k = 0; k < bins.channels; ++k) {
-        low[k] = std::min(low[k], span.low[k]);
-        high[k] = std::max(high[k], span.high[k]);
-        bins.clamp = bins.clamp || -low[k] >= coordinate_limit || high[k] >= coordinate_limit;
-      }
-  }
+  const CellRange range = nominal ? detail::nominal_range(bins, white)
+                                  : detail::measured_range(reference, bins, threads);
   std::vector<std::uint64_t> largest;
   for (std::size_t k = 0; k < bins.channels; ++k) {
-    bins.shift[k] -= low[k];
-    bins.largest[k] = std::floor(high[k] - low[k]);
+    bins.shift[k] -= range.low[k];
+    bins.largest[k] = std::floor(range.high[k] - range.low[k]);
+    const bool is_far = -range.low[k] >= coordinate_limit || range.high[k] >= coordinate_limit;
+    bins.clamp = bins.clamp || (is_far && !nominal);
     largest.push_back(static_cast<std::uint64_t>(bins.largest[k]));
   }
   bins.layout = KeyLayout::of(largest);

@@ -1,4 +1,5 @@
-// Between pixels and vertices: splat (S), slice (S^T), and the splat of a target with confidence.
+// Splat pixels to vertices (S), slice vertices to pixels (S^T), and splat a target with its
+// confidence.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +12,12 @@
 
 #include "base/lanes.hpp"
 #include "base/multiversion.hpp"
-#include "base/vectors.hpp"
+#include "base/vector_loops.hpp"
 #include "grid/grid.hpp"
 
 namespace bilateral {
 
-// f(row, index) for every row of tiles, `index` being the grid's map from pixels to vertices.
+// Calls f(row, index) for every row of tiles; `index` maps each pixel to its vertex within the row.
 template <class F>
 void each_row(const Grid& grid, int threads, F&& f) {
   std::visit(
@@ -27,7 +28,7 @@ void each_row(const Grid& grid, int threads, F&& f) {
       grid.pixel);
 }
 
-// f(begin, end) for the runs of pixels that a row of tiles consists of.
+// Calls f(begin, end) for the runs of pixels of a row of tiles.
 template <class F>
 void each_pixel_run(const Grid& grid, std::size_t row, F&& f) {
   const PixelRuns& runs = grid.row_pixels[row];
@@ -39,9 +40,9 @@ void each_pixel_run(const Grid& grid, std::size_t row, F&& f) {
 
 namespace detail {
 
-// Adds lines of pixels, one channel, to the sums of their vertices. Neighbouring pixels mostly
-// share a vertex, so adding along one line waits for the previous sum each time. Several lines in
-// turn, with sums of their own, keep the adders busy.
+// Adds lines of one-channel pixels to the sums of their vertices. Neighbouring pixels mostly share
+// a vertex, so that each addition along a line waits for the one before. Alternating between
+// several lines, each with its own sums, keeps the adders busy.
 template <std::size_t Lines, class T, class Index>
 void add_in_turns(const T* pixels, const Index* index, std::size_t width, std::size_t count,
                   double* sums) {
@@ -52,7 +53,7 @@ void add_in_turns(const T* pixels, const Index* index, std::size_t width, std::s
 
 }  // namespace detail
 
-// S p: sums of K channels over each vertex's pixels.
+// S p: sums each channel over the pixels of each vertex.
 template <class T>
 void splat(const Grid& grid, const T* pixels, std::size_t channels, T* vertices, int threads) {
   each_row(grid, threads, [&](std::size_t row, const auto* index) {
@@ -73,7 +74,7 @@ void splat(const Grid& grid, const T* pixels, std::size_t channels, T* vertices,
   });
 }
 
-// S^T v: each pixel takes its vertex's value.
+// S^T v: copies the value of its vertex to each pixel.
 template <class T>
 void slice(const Grid& grid, const T* vertices, std::size_t channels, T* pixels, int threads) {
   each_row(grid, threads, [&](std::size_t row, const auto* index) {
@@ -89,9 +90,10 @@ void slice(const Grid& grid, const T* vertices, std::size_t channels, T* pixels,
   });
 }
 
-// The gradients of target and confidence at each pixel, from values at its vertex (see inverse.py):
+// The gradients of target and confidence at each pixel, from values at its vertex (derived in
+// numerics/adjoint.py):
 //   of_target = c z   and   of_confidence = sum_k z_k (t_k - y_k) + extra.
-// `confidence` (1 everywhere), `extra` (0) and either result may be null.
+// `confidence` may be null for 1 everywhere, `extra` for 0, and either result if it is not needed.
 template <class T>
 struct Gradients {
   const T *z, *y, *extra, *target, *confidence;
@@ -133,7 +135,7 @@ void slice_gradients(const Grid& grid, const Gradients<T>& g, std::size_t channe
   });
 }
 
-// Per channel, the root of the mean of (S^T v)^2 over the pixels.
+// The root mean square of S^T v over the pixels, per channel.
 template <class T>
 void pixel_rms(const Grid& grid, const T* vertices, std::size_t channels, double* rms) {
   std::fill_n(rms, channels, 0.0);
@@ -147,12 +149,12 @@ void pixel_rms(const Grid& grid, const T* vertices, std::size_t channels, double
     rms[k] = std::sqrt(rms[k] / static_cast<double>(grid.pixels()));
 }
 
-// What the splat of a target found on its way.
-struct Observed {
+// Statistics of a target and its confidence, found during their splat.
+struct InputStats {
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   std::size_t invalid = none;     // first pixel whose confidence is negative or not finite
   std::size_t known = 0;          // pixels with data
-  double confidence = 0;          // their confidence, summed
+  double confidence = 0;          // sum of their confidences
   std::vector<double> low, high;  // per channel, over the pixels with data
 };
 
@@ -163,22 +165,22 @@ BILATERAL_INLINE bool usable(T confidence) {
   return confidence >= T{0} && confidence <= std::numeric_limits<T>::max();
 }
 
-// What one run of pixels contributes, `pairs` = (c, c t) per pixel with 0, 0 where there is no
-// data. Returns whether every confidence is usable.
+// Computes the pairs (c, c t) of a run of pixels, (0, 0) where there is no data, and updates the
+// range and the number of known pixels. Returns whether every confidence is usable.
 template <class T>
 BILATERAL_INLINE bool weigh_run(const T* target, const T* confidence, std::size_t n, T* pairs,
                                 T& low, T& high, std::size_t& known) {
   constexpr std::size_t width = 32 / sizeof(T);
   using Values = Lanes<T, width>;
   using Mask = Lanes<std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>, width>;
-  constexpr T most = std::numeric_limits<T>::max();
+  constexpr T largest = std::numeric_limits<T>::max();
   Values lowest = Values{} + low, highest = Values{} + high;
   Mask count = {}, bad = {};
   std::size_t p = 0;
   for (; p + width <= n; p += width) {
     const auto t = load_lanes<Values>(target + p), c = load_lanes<Values>(confidence + p);
-    const Mask data = (c > T{0}) & (t >= -most) & (t <= most);
-    bad |= ~((c >= T{0}) & (c <= most));
+    const Mask data = (c > T{0}) & (t >= -largest) & (t <= largest);
+    bad |= ~((c >= T{0}) & (c <= largest));
     count -= data;
     lowest = lanes_least(data ? t : lowest, lowest);
     highest = lanes_most(data ? t : highest, highest);
@@ -191,7 +193,7 @@ BILATERAL_INLINE bool weigh_run(const T* target, const T* confidence, std::size_
   high = fold_lanes<T, width>(highest, lanes_most);
   bool good = fold_lanes<Count, width>(bad, lanes_least) == 0;
   for (; p < n; ++p) {
-    const bool data = confidence[p] > T{0} && std::abs(target[p]) <= most;
+    const bool data = confidence[p] > T{0} && std::abs(target[p]) <= largest;
     good = good && usable(confidence[p]);
     known += data;
     low = data && target[p] < low ? target[p] : low;
@@ -213,9 +215,8 @@ BILATERAL_MULTIVERSION inline bool weigh(const double* target, const double* con
   return weigh_run(target, confidence, n, pairs, low, high, known);
 }
 
-// Adds (c, c t) of one run of pixels of each of a few rows to the sums of their vertices.
-// Neighbouring pixels mostly share a vertex, so adding along one row waits for the previous sum
-// each time. Several rows in turn, with sums of their own, keep the adders busy.
+// The number of lines whose pairs (c, c t) are added alternately, each line to its own sums, for
+// the same reason as in add_in_turns.
 inline constexpr std::size_t interleaved = 2;
 
 template <class T, class Index>
@@ -229,9 +230,9 @@ void add_runs(const T* pairs, std::size_t run, const Index* index, std::size_t w
     }
 }
 
-// Adds (c, c t) of a run of pixels with several channels to the sums of their vertices; a pixel
-// with a channel that is not finite has no data. `confidence` may be null. Returns whether every
-// confidence is usable.
+// Adds (c, c t) of a run of pixels with several channels to the sums of their vertices. A pixel
+// has no data if any channel is not finite. `confidence` may be null for 1 everywhere. Returns
+// whether every confidence is usable.
 template <class T, class Index>
 BILATERAL_INLINE bool add_channels_body(const T* __restrict target, const T* __restrict confidence,
                                         std::size_t n, std::size_t channels,
@@ -270,7 +271,7 @@ BILATERAL_ADD_CHANNELS(double, std::uint16_t)
 BILATERAL_ADD_CHANNELS(double, std::uint32_t)
 #undef BILATERAL_ADD_CHANNELS
 
-// Sums of one row of tiles: confidence and confidence * target.
+// Sums confidence and confidence * target over the vertices of one row of tiles.
 template <class T, class Index>
 class RowSplat {
  public:
@@ -278,25 +279,25 @@ class RowSplat {
            std::size_t channels)
       : grid_(grid), index_(index), target_(target), confidence_(confidence), channels_(channels) {}
 
-  Observed seen;
+  InputStats stats;
 
   void run(std::size_t row, T* weight, T* weighted) {
     const std::size_t first = grid_.row_vertex[row], count = grid_.row_vertex[row + 1] - first;
     const std::size_t stride = channels_ + 1;
     const std::size_t sets = channels_ == 1 ? interleaved : 1;
     sums_.assign(sets * count * stride, 0.0);
-    seen = {};
+    stats = {};
     low_.assign(channels_, std::numeric_limits<T>::infinity());
     high_.assign(channels_, -std::numeric_limits<T>::infinity());
     each_pixel_run(grid_, row,
                    [&](std::size_t begin, std::size_t end) { add_run(begin, end, count); });
-    seen.low.assign(low_.begin(), low_.end());
-    seen.high.assign(high_.begin(), high_.end());
+    stats.low.assign(low_.begin(), low_.end());
+    stats.high.assign(high_.begin(), high_.end());
     for (std::size_t v = 0; v < count; ++v) {
       double* sums = &sums_[v * stride];
       for (std::size_t set = 1; set < sets; ++set)
         for (std::size_t k = 0; k < stride; ++k) sums[k] += sums[set * count * stride + k];
-      seen.confidence += sums[0];
+      stats.confidence += sums[0];
       // A smaller weight has no finite inverse.
       const bool counts = sums[0] >= static_cast<double>(std::numeric_limits<T>::min());
       weight[first + v] = counts ? static_cast<T>(sums[0]) : T{0};
@@ -313,7 +314,7 @@ class RowSplat {
     if (channels_ == 1)
       for (; p + lines <= end; p += lines) add_lines(p, count);
     if (!add_channels(target_ + p * channels_, confidence_ ? confidence_ + p : nullptr, end - p,
-                      channels_, index_ + p, sums_.data(), low_.data(), high_.data(), seen.known))
+                      channels_, index_ + p, sums_.data(), low_.data(), high_.data(), stats.known))
       find_invalid(p, end);
   }
 
@@ -323,7 +324,7 @@ class RowSplat {
       for (std::size_t lane = 0; lane < interleaved; ++lane) {
         const std::size_t p = begin + lane * grid_.width + x;
         if (!weigh(target_ + p, confidence_ ? confidence_ + p : ones_.data(), run,
-                   pairs_.data() + 2 * lane * run, low_[0], high_[0], seen.known))
+                   pairs_.data() + 2 * lane * run, low_[0], high_[0], stats.known))
           find_invalid(p, p + run);
       }
       add_runs(pairs_.data(), run, index_ + begin + x, grid_.width, sums_.data(), count);
@@ -332,7 +333,7 @@ class RowSplat {
 
   void find_invalid(std::size_t begin, std::size_t end) {
     for (std::size_t p = begin; p < end; ++p)
-      if (!usable(confidence_[p])) seen.invalid = std::min(seen.invalid, p);
+      if (!usable(confidence_[p])) stats.invalid = std::min(stats.invalid, p);
   }
 
   const Grid& grid_;
@@ -349,11 +350,11 @@ class RowSplat {
 }  // namespace detail
 
 // weight = S c and weighted = S (c * t). A pixel with a non-finite target counts as confidence 0.
-// `confidence` may be null: 1 everywhere.
+// `confidence` may be null for 1 everywhere.
 template <class T>
-Observed splat_target(const Grid& grid, const T* target, const T* confidence, std::size_t channels,
-                      T* weight, T* weighted, int threads) {
-  std::vector<Observed> seen(grid.rows());
+InputStats splat_target(const Grid& grid, const T* target, const T* confidence,
+                        std::size_t channels, T* weight, T* weighted, int threads) {
+  std::vector<InputStats> row_stats(grid.rows());
   const int team = team_size(threads, grid.pixels(), 65536);
   std::visit(
       [&]<class Index>(const Buffer<Index>& index) {
@@ -362,14 +363,14 @@ Observed splat_target(const Grid& grid, const T* target, const T* confidence, st
             detail::RowSplat<T, Index>(grid, index.data(), target, confidence, channels));
         parallel_for(team, grid.rows(), [&](std::size_t r, std::size_t rank) {
           workers[rank].run(r, weight, weighted);
-          seen[r] = workers[rank].seen;
+          row_stats[r] = workers[rank].stats;
         });
       },
       grid.pixel);
-  Observed all = seen[0];
-  for (const Observed& row : seen) {
+  InputStats all = row_stats[0];
+  for (const InputStats& row : row_stats) {
     all.invalid = std::min(all.invalid, row.invalid);
-    if (&row != &seen[0]) {
+    if (&row != &row_stats[0]) {
       all.known += row.known;
       all.confidence += row.confidence;
     }

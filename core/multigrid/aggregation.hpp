@@ -23,9 +23,9 @@ namespace detail {
 template <class T>
 class Aggregation {
  public:
-  Aggregation(const Graph<T>& graph, Crew& crew)
+  Aggregation(const Graph<T>& graph, ThreadPool& pool)
       : graph_(graph),
-        crew_(crew),
+        pool_(pool),
         least_(graph.rows),
         nearest_(graph.rows),
         pick_(graph.rows),
@@ -45,7 +45,7 @@ class Aggregation {
  private:
   template <class F>
   void each_part(F&& f) {
-    each_part_of_slices(graph_.slices(), crew_, f);
+    each_part_of_slices(graph_.slices(), pool_, f);
   }
 
   // Returns the root of row i's aggregate, which is the first row of its pair, or nowhere. An
@@ -75,7 +75,7 @@ class Aggregation {
     aggregates.of = Buffer<std::uint32_t>(rows);
     std::vector<std::uint32_t> first_number(runs + 1, 0);  // of each run
     const auto each_run = [&](auto&& f) {
-      crew_.each(team_size(crew_.size(), rows, run), runs,
+      pool_.each(team_size(pool_.size(), rows, run), runs,
                  [&](std::size_t i, std::size_t) { f(i, i * run, std::min(rows, (i + 1) * run)); });
     };
     each_run([&](std::size_t i, std::size_t begin, std::size_t end) {
@@ -103,7 +103,7 @@ class Aggregation {
   }
 
   const Graph<T>& graph_;
-  Crew& crew_;
+  ThreadPool& pool_;
   Buffer<float> least_;
   Buffer<std::uint32_t> nearest_, pick_, mate_;  // as in Matching
 };
@@ -111,8 +111,8 @@ class Aggregation {
 }  // namespace detail
 
 template <class T>
-Aggregates aggregate(const Graph<T>& graph, Crew& crew) {
-  return detail::Aggregation<T>(graph, crew).run();
+Aggregates aggregate(const Graph<T>& graph, ThreadPool& pool) {
+  return detail::Aggregation<T>(graph, pool).run();
 }
 
 }  // namespace bilateral

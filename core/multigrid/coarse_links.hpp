@@ -20,8 +20,8 @@ inline constexpr std::size_t coarse_run = 512;  // aggregates
 
 // Calls f(run, begin, end, rank) for consecutive runs of the aggregates, in parallel.
 template <class F>
-void each_coarse_run(std::size_t count, Crew& crew, F&& f) {
-  crew.each(team_size(crew.size(), count, coarse_run), (count + coarse_run - 1) / coarse_run,
+void each_coarse_run(std::size_t count, ThreadPool& pool, F&& f) {
+  pool.each(team_size(pool.size(), count, coarse_run), (count + coarse_run - 1) / coarse_run,
             [&](std::size_t run, std::size_t rank) {
               f(run, run * coarse_run, std::min(count, (run + 1) * coarse_run), rank);
             });
@@ -56,15 +56,15 @@ class CoarseLinks {
   Buffer<std::uint32_t> count;  // links of each aggregate
 
   CoarseLinks(const Graph<T>& fine, const Aggregates& aggregates, const AggregateMembers& members,
-              Crew& crew)
+              ThreadPool& pool)
       : count(aggregates.count),
         run_((aggregates.count + coarse_run - 1) / coarse_run),
         begin_(aggregates.count),
         fine_(fine),
         aggregate_of_(aggregates.of.data()),
         members_(members) {
-    std::vector<Scratch> scratches(static_cast<std::size_t>(crew.size()));
-    each_coarse_run(aggregates.count, crew,
+    std::vector<Scratch> scratches(static_cast<std::size_t>(pool.size()));
+    each_coarse_run(aggregates.count, pool,
                     [&](std::size_t run, std::size_t from, std::size_t to, std::size_t rank) {
                       Scratch& scratch = scratches[rank];
                       if (scratch.place.empty()) scratch.place.resize(aggregates.count, nowhere);

@@ -52,12 +52,12 @@ inline constexpr std::size_t sorted_run = 4096;  // aggregates
 template <class T>
 class Coarsening {
  public:
-  Coarsening(const Graph<T>& fine, const Aggregates& aggregates, Crew& crew)
+  Coarsening(const Graph<T>& fine, const Aggregates& aggregates, ThreadPool& pool)
       : fine_(fine),
         aggregates_(aggregates),
-        crew_(crew),
+        pool_(pool),
         members_(aggregates),
-        links_(fine, aggregates, members_, crew),
+        links_(fine, aggregates, members_, pool),
         colour_(greedy_colours(links_, aggregates.count)),
         earlier_(aggregates.count),
         row_of_(aggregates.count) {}
@@ -67,9 +67,9 @@ class Coarsening {
     graph_.entry.first = Buffer<std::uint32_t>(graph_.slices() + 1);
     graph_.entry.first[0] = 0;
     graph_.first_later = Buffer<std::uint32_t>(graph_.slices());
-    each_slice(graph_.slices(), crew_, [&](std::size_t s) { count_columns(s); });
+    each_slice(graph_.slices(), pool_, [&](std::size_t s) { count_columns(s); });
     graph_.allocate_entries();
-    each_slice(graph_.slices(), crew_, [&](std::size_t s) { fill_entries(s); });
+    each_slice(graph_.slices(), pool_, [&](std::size_t s) { fill_entries(s); });
     Transfer transfer{find_parents(), list_members()};
     return {std::move(graph_), std::move(transfer)};
   }
@@ -80,7 +80,7 @@ class Coarsening {
   void order_rows() {
     const std::size_t count = aggregates_.count, runs = (count + sorted_run - 1) / sorted_run;
     const auto each_run = [&](auto&& f) {
-      crew_.each(team_size(crew_.size(), count, coarse_run), runs,
+      pool_.each(team_size(pool_.size(), count, coarse_run), runs,
                  [&](std::size_t run, std::size_t) {
                    f(run, run * sorted_run, std::min(count, (run + 1) * sorted_run));
                  });
@@ -181,7 +181,7 @@ class Coarsening {
   Buffer<std::uint32_t> find_parents() const {
     Buffer<std::uint32_t> parent(fine_.rows);
     const auto no_parent = static_cast<std::uint32_t>(graph_.rows);
-    each_slice(fine_.slices(), crew_, [&](std::size_t s) {
+    each_slice(fine_.slices(), pool_, [&](std::size_t s) {
       for (std::size_t i = s * slice_rows; i < (s + 1) * slice_rows; ++i)
         parent[i] = aggregates_.of[i] == nowhere ? no_parent : row_of_[aggregates_.of[i]];
     });
@@ -198,7 +198,7 @@ class Coarsening {
     };
     members.first = Buffer<std::uint32_t>(slices + 1);
     members.first[0] = 0;
-    each_slice(slices, crew_, [&](std::size_t s) {
+    each_slice(slices, pool_, [&](std::size_t s) {
       std::uint32_t columns = 0;
       for (std::size_t lane = 0; lane < slice_rows; ++lane)
         columns = std::max(columns, count(s * slice_rows + lane));
@@ -206,7 +206,7 @@ class Coarsening {
     });
     members.allocate();
     const auto padding = static_cast<std::uint32_t>(fine_.rows);
-    each_slice(slices, crew_, [&](std::size_t s) {
+    each_slice(slices, pool_, [&](std::size_t s) {
       const std::size_t columns = members.first[s + 1] - members.first[s];
       for (std::size_t lane = 0; lane < slice_rows; ++lane) {
         const std::size_t i = s * slice_rows + lane, size = count(i);
@@ -224,7 +224,7 @@ class Coarsening {
 
   const Graph<T>& fine_;
   const Aggregates& aggregates_;
-  Crew& crew_;
+  ThreadPool& pool_;
   AggregateMembers members_;
   CoarseLinks<T> links_;
   std::vector<std::uint32_t> colour_;   // of each aggregate
@@ -238,8 +238,8 @@ class Coarsening {
 
 template <class T>
 std::pair<Graph<T>, Transfer> coarsen(const Graph<T>& fine, const Aggregates& aggregates,
-                                      Crew& crew) {
-  return detail::Coarsening<T>(fine, aggregates, crew).run();
+                                      ThreadPool& pool) {
+  return detail::Coarsening<T>(fine, aggregates, pool).run();
 }
 
 }  // namespace bilateral

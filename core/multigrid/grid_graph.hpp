@@ -26,11 +26,11 @@ struct GridGraph : Graph<T> {
 namespace detail {
 
 // Returns the parity of each vertex's coordinate sum.
-inline Buffer<std::uint8_t> parities(const Grid& grid, Crew& crew) {
+inline Buffer<std::uint8_t> parities(const Grid& grid, ThreadPool& pool) {
   Buffer<std::uint8_t> parity(grid.vertices);
   std::visit(
       [&]<class Key>(const Tiles<Key>& tiles) {
-        crew.each(team_size(crew.size(), grid.vertices, 8192), tiles.rows(),
+        pool.each(team_size(pool.size(), grid.vertices, 8192), tiles.rows(),
                   [&](std::size_t row, std::size_t) {
                     for (std::size_t i = 0; i < tiles.columns(); ++i) {
                       const std::size_t tile = row * tiles.columns() + i;
@@ -63,11 +63,11 @@ void each_weighted_edge(const Grid& grid, std::size_t band, F&& f) {
 template <class T>
 class GridGraphBuilder {
  public:
-  GridGraphBuilder(const Grid& grid, const T* n, Crew& crew)
+  GridGraphBuilder(const Grid& grid, const T* n, ThreadPool& pool)
       : grid_(grid),
         n_(n),
-        crew_(crew),
-        parity_(parities(grid, crew)),
+        pool_(pool),
+        parity_(parities(grid, pool)),
         count_(grid.vertices),
         row_(grid.vertices),
         next_(grid.vertices) {}
@@ -97,7 +97,7 @@ class GridGraphBuilder {
  private:
   template <class F>
   void each_band(F&& f) {
-    crew_.each(team_size(crew_.size(), grid_.vertices, 4096), grid_.bands(),
+    pool_.each(team_size(pool_.size(), grid_.vertices, 4096), grid_.bands(),
                [&](std::size_t band, std::size_t) { f(band); });
   }
 
@@ -192,7 +192,7 @@ class GridGraphBuilder {
 
   const Grid& grid_;
   const T* n_;
-  Crew& crew_;
+  ThreadPool& pool_;
   Buffer<std::uint8_t> parity_;  // of each vertex's coordinate sum: its colour
   Buffer<std::uint8_t> count_;   // neighbours of each vertex
   Buffer<std::uint32_t> row_;    // of each vertex
@@ -204,8 +204,8 @@ class GridGraphBuilder {
 
 // Builds the graph with the weights w_ij = n_i B_ij n_j, with n from bistochastize.
 template <class T>
-GridGraph<T> grid_graph(const Grid& grid, const T* n, Crew& crew) {
-  return detail::GridGraphBuilder<T>(grid, n, crew).build();
+GridGraph<T> grid_graph(const Grid& grid, const T* n, ThreadPool& pool) {
+  return detail::GridGraphBuilder<T>(grid, n, pool).build();
 }
 
 }  // namespace bilateral

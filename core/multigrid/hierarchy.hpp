@@ -31,30 +31,30 @@ struct Hierarchy {
   std::size_t depth() const { return coarse.size(); }
 
   Hierarchy(const Grid& grid, const T* n, int threads) {
-    Crew::run(team_size(threads, grid.vertices, 4096), [&](Crew& crew) {
-      fine = grid_graph(grid, n, crew);
-      for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, crew);
-      sum_components(crew);
+    ThreadPool::run(team_size(threads, grid.vertices, 4096), [&](ThreadPool& pool) {
+      fine = grid_graph(grid, n, pool);
+      for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, pool);
+      sum_components(pool);
     });
   }
 
  private:
   // Coarsens the last level, which has `size` vertices. Returns the number of vertices of the new
   // level, or 0 if the last level has nothing left to aggregate.
-  std::size_t add_level(std::size_t size, Crew& crew) {
+  std::size_t add_level(std::size_t size, ThreadPool& pool) {
     const Graph<T>& last = coarse.empty() ? fine : coarse.back();
-    const Aggregates aggregates = aggregate(last, crew);
+    const Aggregates aggregates = aggregate(last, pool);
     if (aggregates.count == size || aggregates.count == 0) return 0;
-    auto [graph, transfer] = coarsen(last, aggregates, crew);
+    auto [graph, transfer] = coarsen(last, aggregates, pool);
     if (coarse.empty())
       colour0_members = numbers_below(transfer.members, fine.colour[1],
-                                      static_cast<std::uint32_t>(fine.rows), crew);
+                                      static_cast<std::uint32_t>(fine.rows), pool);
     coarse.push_back(std::move(graph));
     transfers.push_back(std::move(transfer));
     return aggregates.count;
   }
 
-  void sum_components(Crew& crew) {
+  void sum_components(ThreadPool& pool) {
     Buffer<T> previous;  // degrees of the grid, summed below each row of the previous level
     for (std::size_t k = 0; k < depth(); ++k) {
       const Columns& members = transfers[k].members;
@@ -62,7 +62,7 @@ struct Hierarchy {
       Buffer<T> sums(coarse[k].rows + 1);
       sums[coarse[k].rows] = T{0};  // the padding of the next level's members reads it
       component_degree.emplace_back(coarse[k].rows);
-      each_slice(coarse[k].slices(), crew, [&](std::size_t s) {
+      each_slice(coarse[k].slices(), pool, [&](std::size_t s) {
         std::array<T, slice_rows> sum{};
         for (std::size_t c = members.first[s]; c < members.first[s + 1]; ++c)
           for (std::size_t i = 0; i < slice_rows; ++i)

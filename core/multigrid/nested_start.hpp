@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/channels.hpp"
+#include "base/channel_groups.hpp"
 #include "multigrid/diagonals.hpp"
 #include "multigrid/hierarchy.hpp"
 #include "multigrid/row_block.hpp"
@@ -128,19 +128,19 @@ void nested_start(const Hierarchy<T>& hierarchy, std::size_t vertices, const T* 
                   const T* weighted, std::size_t channels, double smoothness, T* x, int threads) {
   Diagonals<T> diagonals(hierarchy);
   diagonals.set(weight, smoothness);
-  each_group(channels, [&](auto K, std::size_t first, std::size_t count) {
+  each_channel_group(channels, [&](auto K, std::size_t first, std::size_t count) {
     detail::NestedStart<T, K> start(hierarchy, diagonals);
     const bool whole = channels == K, stale = diagonals.take_stale();
     Buffer<T> group_b, group_x;
     if (!whole) {
-      group_b = take<K>(weighted, vertices, channels, first, count);
+      group_b = gather_channels<K>(weighted, vertices, channels, first, count);
       group_x = Buffer<T>(vertices * K);
     }
     run_team(team_size(threads, vertices, 4096), [&](const Worker& worker) {
       if (stale) diagonals.refresh(worker);
       start.find(worker, whole ? weighted : group_b.data(), whole ? x : group_x.data());
     });
-    if (!whole) give<K>(group_x, vertices, channels, first, count, x);
+    if (!whole) scatter_channels<K>(group_x, vertices, channels, first, count, x);
     return true;
   });
 }

@@ -34,7 +34,7 @@ struct Block {
   // Reads rows that need not be consecutive.
   static BILATERAL_INLINE V gather(const T* from, const std::uint32_t* row) {
     if constexpr (K == 1)
-      return V::made([=](std::size_t i) __attribute__((always_inline)) {
+      return V::generate([=](std::size_t i) __attribute__((always_inline)) {
         const std::uint32_t* at = row + i * V::width;
         if constexpr (V::width == 4)
           return typename V::Part{from[at[0]], from[at[1]], from[at[2]], from[at[3]]};

@@ -61,29 +61,29 @@ Buffer<T> level_vector(std::size_t rows, std::size_t channels) {
 
 // Calls f(begin, end) for consecutive parts of the slices [0, slices), in parallel.
 template <class F>
-void each_part_of_slices(std::size_t slices, Crew& crew, F&& f) {
+void each_part_of_slices(std::size_t slices, ThreadPool& pool, F&& f) {
   constexpr std::size_t run = 128;
-  crew.each(
-      team_size(crew.size(), slices, run), (slices + run - 1) / run,
+  pool.each(
+      team_size(pool.size(), slices, run), (slices + run - 1) / run,
       [&](std::size_t part, std::size_t) { f(part * run, std::min(slices, (part + 1) * run)); });
 }
 
 // Calls f(slice) for the slices [0, slices), in parallel.
 template <class F>
-void each_slice(std::size_t slices, Crew& crew, F&& f) {
-  each_part_of_slices(slices, crew, [&](std::size_t begin, std::size_t end) {
+void each_slice(std::size_t slices, ThreadPool& pool, F&& f) {
+  each_part_of_slices(slices, pool, [&](std::size_t begin, std::size_t end) {
     for (std::size_t s = begin; s < end; ++s) f(s);
   });
 }
 
 // Keeps the numbers below `limit` of each list. They must be the first numbers of the list.
 inline Columns numbers_below(const Columns& lists, std::uint32_t limit, std::uint32_t padding,
-                             Crew& crew) {
+                             ThreadPool& pool) {
   Columns kept;
   const std::size_t slices = lists.first.size() - 1;
   kept.first = Buffer<std::uint32_t>(slices + 1);
   kept.first[0] = 0;
-  each_slice(slices, crew, [&](std::size_t s) {
+  each_slice(slices, pool, [&](std::size_t s) {
     std::uint32_t columns = 0;
     for (std::size_t k = lists.first[s]; k < lists.first[s + 1]; ++k) {
       const std::uint32_t* to = lists.to.data() + k * slice_rows;
@@ -92,7 +92,7 @@ inline Columns numbers_below(const Columns& lists, std::uint32_t limit, std::uin
     kept.first[s + 1] = columns;
   });
   kept.allocate();
-  each_slice(slices, crew, [&](std::size_t s) {
+  each_slice(slices, pool, [&](std::size_t s) {
     const std::uint32_t* from = lists.to.data() + lists.first[s] * slice_rows;
     const std::size_t begin = kept.first[s] * slice_rows, end = kept.first[s + 1] * slice_rows;
     for (std::size_t e = begin; e < end; ++e) {

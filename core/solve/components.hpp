@@ -1,4 +1,5 @@
-// Connected components of the grid: the smoothness term says nothing about a constant added to one.
+// Find the connected components of the grid. The smoothness term does not change if a constant is
+// added to a whole component.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +20,13 @@ namespace bilateral {
 
 struct Components {
   std::size_t count = 0;
-  std::vector<std::uint32_t> of;  // each vertex
-  std::vector<double> mass;       // pixels of each component
+  std::vector<std::uint32_t> of;  // the component of each vertex
+  std::vector<double> mass;       // number of pixels of each component
 };
 
 namespace detail {
 
-inline void weigh(const Grid& grid, Components& components) {
+inline void sum_mass(const Grid& grid, Components& components) {
   components.mass.resize(components.count, 0.0);
   for (std::size_t v = 0; v < grid.vertices; ++v)
     components.mass[components.of[v]] += static_cast<double>(grid.mass[v]);
@@ -34,7 +35,7 @@ inline void weigh(const Grid& grid, Components& components) {
 }  // namespace detail
 
 inline Components find_components(const Grid& grid) {
-  std::vector<std::uint32_t> root(grid.vertices);  // the smallest vertex, in the end
+  std::vector<std::uint32_t> root(grid.vertices);  // union-find; a root is the smallest vertex
   std::iota(root.begin(), root.end(), 0u);
   auto find = [&](std::uint32_t v) {
     while (root[v] != v) v = root[v] = root[root[v]];
@@ -58,11 +59,11 @@ inline Components find_components(const Grid& grid) {
     components.of[v] =
         first == v ? static_cast<std::uint32_t>(components.count++) : components.of[first];
   }
-  detail::weigh(grid, components);
+  detail::sum_mass(grid, components);
   return components;
 }
 
-// The same from a hierarchy, where a row without a parent stands for a component.
+// The same from a multigrid hierarchy, where a row without a parent represents a component.
 template <class T>
 Components find_components(const Grid& grid, const Hierarchy<T>& multigrid) {
   const Graph<T>& last = multigrid.depth() == 0 ? multigrid.fine : multigrid.coarse.back();
@@ -83,11 +84,11 @@ Components find_components(const Grid& grid, const Hierarchy<T>& multigrid) {
   components.of.resize(grid.vertices);
   for (std::size_t i = 0; i < multigrid.fine.rows; ++i)
     if (multigrid.fine.vertex[i] != nowhere) components.of[multigrid.fine.vertex[i]] = of[i];
-  detail::weigh(grid, components);
+  detail::sum_mass(grid, components);
   return components;
 }
 
-// Per vertex, whether its component holds data.
+// Whether the component of each vertex has data.
 template <class T>
 std::vector<std::uint8_t> with_data(const Components& components, const T* weight) {
   std::vector<std::uint8_t> any(components.count, 0), out(components.of.size());
@@ -96,10 +97,10 @@ std::vector<std::uint8_t> with_data(const Components& components, const T* weigh
   return out;
 }
 
-// Shifts each component by a constant so that its residuals sum to 0: since L 1 = 0, that sum is
-// sum c (t - x) exactly, and the shift removes the one error that large smoothness makes invisible
-// to conjugate gradients. Returns the largest channel's shift (RMS over the image, relative to
-// scale), or 0 if rounding makes it.
+// Shifts each component by a constant so that its residuals sum to 0. Since L 1 = 0, that sum is
+// sum c (t - x) exactly. The shift removes the one error that a large smoothness hides from
+// conjugate gradients. Returns the shift of the worst channel, RMS over the image and relative to
+// `scale`, or 0 if the shift is a rounding error.
 template <std::size_t K, class T>
 double shift_components(const Grid& grid, const Components& components, const T* weight, const T* b,
                         const std::array<double, K>& scale, T* x) {

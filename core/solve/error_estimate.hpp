@@ -1,4 +1,4 @@
-// How far from the solution is an iteration, judged by its steps alone?
+// Estimate the remaining error of an iteration from the lengths of its steps.
 #pragma once
 
 #include <algorithm>
@@ -8,40 +8,45 @@
 
 namespace bilateral {
 
-// Takes the RMS length of each step. If steps shrink by a factor rho each, what is left is about
-// the last one times rho / (1 - rho).
+// Takes the RMS length of each step. If each step is shorter by a factor rho than the one before,
+// the remaining error is about the last step times rho / (1 - rho).
 class ErrorEstimate {
  public:
-  // Steady: whether steps shrink one by one rather than in the long run.
-  explicit ErrorEstimate(bool steady = false) : steady_(steady) {}
+  // `steady` says that steps shrink one by one rather than in the long run. `window` is the largest
+  // number of steps in each of the two windows that are compared in the long run.
+  explicit ErrorEstimate(bool steady = false, std::size_t window = 1)
+      : steady_(steady), max_window_(window) {}
 
   void add(double step) { steps_.push_back(step); }
 
   double value() const {
     const std::size_t n = steps_.size();
     const double last =
-        steady_ ? steps_.back() : *std::max_element(steps_.end() - few(n), steps_.end());
+        steady_ ? steps_.back() : *std::max_element(steps_.end() - recent(n), steps_.end());
     const double least = steady_ ? 0.5 : 1.5;
     if (n < 2) return least * last;
-    const double rho = std::min(steady_ ? slowest() : overall(), 1 - 0.25 / static_cast<double>(n));
+    const double rho =
+        std::min(steady_ ? recent_rate() : long_run_rate(), 1 - 0.25 / static_cast<double>(n));
     return last * std::max(least, rho / (1 - rho));
   }
 
  private:
-  static std::ptrdiff_t few(std::size_t n) { return std::ptrdiff_t(std::min<std::size_t>(n, 3)); }
+  static std::ptrdiff_t recent(std::size_t n) {
+    return std::ptrdiff_t(std::min<std::size_t>(n, 3));
+  }
 
-  // The largest of the last three ratios of a step to the one before.
-  double slowest() const {
+  // The largest of the last three ratios of a step to the step before.
+  double recent_rate() const {
     double rho = 0;
-    for (auto step = steps_.end() - few(steps_.size() - 1); step != steps_.end(); ++step)
+    for (auto step = steps_.end() - recent(steps_.size() - 1); step != steps_.end(); ++step)
       if (step[-1] > 0) rho = std::max(rho, step[0] / step[-1]);
     return rho;
   }
 
-  // Steps that go up and down: the last third of them against the third before. The largest of the
-  // last three stands for the last, then.
-  double overall() const {
-    const std::size_t n = steps_.size(), window = std::clamp<std::size_t>(n / 3, 1, 256);
+  // For steps that go up and down: compares the last third of them with the third before. The
+  // estimate then uses the largest of the last three steps as the last one.
+  double long_run_rate() const {
+    const std::size_t n = steps_.size(), window = std::clamp<std::size_t>(n / 3, 1, max_window_);
     const double now = square_sum(n - window, n), before = square_sum(n - 2 * window, n - window);
     return before > 0 ? std::pow(now / before, 0.5 / static_cast<double>(window)) : 0;
   }
@@ -53,6 +58,7 @@ class ErrorEstimate {
   }
 
   bool steady_;
+  std::size_t max_window_;
   std::vector<double> steps_;
 };
 

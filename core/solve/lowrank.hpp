@@ -1,5 +1,5 @@
-// Few channels for many (supplement, section "Multiple Output Channels"): how the channels of a
-// right-hand side vary together, and linear maps from some channels to others.
+// Project many channels onto few (supplement, section "Multiple Output Channels"): the covariance
+// of the channels of a right-hand side, the projection onto a basis, and its transpose.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace bilateral {
 
 namespace detail {
 
-inline constexpr std::size_t channel_block = 4096;  // vertices of one unit of work and summation
+inline constexpr std::size_t channel_block = 4096;  // vertices per unit of work and summation
 
-// f(first, count, block) for each block of vertices.
+// Calls f(first, count, block) for each block of vertices.
 template <class F>
 void each_block(std::size_t vertices, int threads, F&& f) {
   const std::size_t blocks = (vertices + channel_block - 1) / channel_block;
@@ -29,7 +29,8 @@ void each_block(std::size_t vertices, int threads, F&& f) {
                });
 }
 
-// The sums of what f(first, count, to) adds to `entries` numbers for each block of vertices.
+// Calls f(first, count, sums) for each block of vertices, and adds the `entries` sums of all
+// blocks.
 template <class F>
 std::vector<double> block_sums(std::size_t vertices, std::size_t entries, int threads, F&& f) {
   const std::size_t blocks = (vertices + channel_block - 1) / channel_block;
@@ -41,7 +42,7 @@ std::vector<double> block_sums(std::size_t vertices, std::size_t entries, int th
   return sums;
 }
 
-// Adds the sums of each channel over some vertices, that of the weights last.
+// Adds each channel over some vertices, then the weights.
 template <class T>
 BILATERAL_INLINE void add_sums_body(const T* __restrict weight, const T* __restrict b,
                                     std::size_t vertices, std::size_t channels,
@@ -52,7 +53,8 @@ BILATERAL_INLINE void add_sums_body(const T* __restrict weight, const T* __restr
   }
 }
 
-// Channels in whole vectors, and the vertices taken at a time in a product of channels.
+// The channels of a SIMD vector, channels padded to whole vectors, and the vertices per step of a
+// product of channels.
 template <class T>
 inline constexpr std::size_t channel_lanes = 32 / sizeof(T);
 template <class T>
@@ -61,20 +63,20 @@ constexpr std::size_t padded(std::size_t channels) {
 }
 inline constexpr std::size_t at_a_time = 8;
 
-// Adds d d^T with d = (b - weight mean) / sqrt(weight) of some vertices to `sums`, rows of
-// padded(channels) of which those up to the row's own column count. `d` and `part` are scratch.
+// Adds d d^T with d = (b - weight mean) / sqrt(weight) of some vertices to `sums`. Rows of `sums`
+// have padded(channels) entries; only the lower triangle is valid. `d` and `part` are scratch.
 template <class T>
 BILATERAL_INLINE void add_products_body(const T* __restrict weight, const T* __restrict b,
                                         const T* __restrict mean, std::size_t vertices,
                                         std::size_t channels, T* __restrict d, T* __restrict part,
                                         double* __restrict sums) {
   using V = Lanes<T, channel_lanes<T>>;
-  constexpr std::size_t most = 64;  // products summed up in a T
+  constexpr std::size_t longest_run = 64;  // products summed in T
   const std::size_t stride = padded<T>(channels);
   std::fill_n(d, at_a_time * stride, T{0});
-  for (std::size_t begin = 0; begin < vertices; begin += most) {
+  for (std::size_t begin = 0; begin < vertices; begin += longest_run) {
     std::fill_n(part, channels * stride, T{0});
-    for (std::size_t v = begin; v < std::min(vertices, begin + most); v += at_a_time) {
+    for (std::size_t v = begin; v < std::min(vertices, begin + longest_run); v += at_a_time) {
       for (std::size_t n = 0; n < at_a_time; ++n) {
         const bool there = v + n < vertices && weight[v + n] > T{0};
         const T w = there ? weight[v + n] : T{0}, scale = there ? T{1} / std::sqrt(w) : T{0};
@@ -96,36 +98,36 @@ BILATERAL_INLINE void add_products_body(const T* __restrict weight, const T* __r
   }
 }
 
-// few = basis many + weight offset, for some vertices.
+// reduced = basis full + weight offset, for some vertices.
 template <class T>
-BILATERAL_INLINE void project_body(const T* __restrict many, std::size_t channels,
+BILATERAL_INLINE void project_body(const T* __restrict full, std::size_t channels,
                                    const T* __restrict basis, std::size_t rank,
                                    const T* __restrict weight, const T* __restrict offset,
-                                   std::size_t vertices, T* __restrict few) {
+                                   std::size_t vertices, T* __restrict reduced) {
   using V = Lanes<T, channel_lanes<T>>;
   const std::size_t whole = channels / channel_lanes<T> * channel_lanes<T>;
-  for (std::size_t v = 0; v < vertices; ++v, many += channels, few += rank)
+  for (std::size_t v = 0; v < vertices; ++v, full += channels, reduced += rank)
     for (std::size_t r = 0; r < rank; ++r) {
       const T* row = basis + r * channels;
       V sums{};
       for (std::size_t k = 0; k < whole; k += channel_lanes<T>)
-        sums += load_lanes<V>(many + k) * load_lanes<V>(row + k);
+        sums += load_lanes<V>(full + k) * load_lanes<V>(row + k);
       T sum = weight[v] * offset[r] + fold_lanes<T, channel_lanes<T>>(sums, lanes_sum);
-      for (std::size_t k = whole; k < channels; ++k) sum += many[k] * row[k];
-      few[r] = sum;
+      for (std::size_t k = whole; k < channels; ++k) sum += full[k] * row[k];
+      reduced[r] = sum;
     }
 }
 
-// many = basis^T few + offset, for some vertices.
+// full = basis^T reduced + offset, for some vertices.
 template <class T>
-BILATERAL_INLINE void expand_body(const T* __restrict few, std::size_t rank,
+BILATERAL_INLINE void expand_body(const T* __restrict reduced, std::size_t rank,
                                   const T* __restrict basis, std::size_t channels,
                                   const T* __restrict offset, std::size_t vertices,
-                                  T* __restrict many) {
-  for (std::size_t v = 0; v < vertices; ++v, few += rank, many += channels) {
-    for (std::size_t k = 0; k < channels; ++k) many[k] = offset[k] + few[0] * basis[k];
+                                  T* __restrict full) {
+  for (std::size_t v = 0; v < vertices; ++v, reduced += rank, full += channels) {
+    for (std::size_t k = 0; k < channels; ++k) full[k] = offset[k] + reduced[0] * basis[k];
     for (std::size_t r = 1; r < rank; ++r)
-      for (std::size_t k = 0; k < channels; ++k) many[k] += few[r] * basis[r * channels + k];
+      for (std::size_t k = 0; k < channels; ++k) full[k] += reduced[r] * basis[r * channels + k];
   }
 }
 
@@ -139,15 +141,15 @@ BILATERAL_INLINE void expand_body(const T* __restrict few, std::size_t rank,
                                                   T* d, T* part, double* sums) {                  \
     add_products_body(weight, b, mean, vertices, channels, d, part, sums);                        \
   }                                                                                               \
-  BILATERAL_MULTIVERSION inline void project(const T* many, std::size_t channels, const T* basis, \
+  BILATERAL_MULTIVERSION inline void project(const T* full, std::size_t channels, const T* basis, \
                                              std::size_t rank, const T* weight, const T* offset,  \
-                                             std::size_t vertices, T* few) {                      \
-    project_body(many, channels, basis, rank, weight, offset, vertices, few);                     \
+                                             std::size_t vertices, T* reduced) {                  \
+    project_body(full, channels, basis, rank, weight, offset, vertices, reduced);                 \
   }                                                                                               \
-  BILATERAL_MULTIVERSION inline void expand(const T* few, std::size_t rank, const T* basis,       \
+  BILATERAL_MULTIVERSION inline void expand(const T* reduced, std::size_t rank, const T* basis,   \
                                             std::size_t channels, const T* offset,                \
-                                            std::size_t vertices, T* many) {                      \
-    expand_body(few, rank, basis, channels, offset, vertices, many);                              \
+                                            std::size_t vertices, T* full) {                      \
+    expand_body(reduced, rank, basis, channels, offset, vertices, full);                          \
   }
 BILATERAL_CHANNEL_LOOPS(float)
 BILATERAL_CHANNEL_LOOPS(double)
@@ -155,8 +157,8 @@ BILATERAL_CHANNEL_LOOPS(double)
 
 }  // namespace detail
 
-// The channels' means and covariance (lower triangle, times the sum of weights) over the vertices,
-// each with its weight, for weighted = weight * value.
+// The weighted means of the channels over the vertices, and the lower triangle of their covariance
+// times the sum of weights. Values enter as weighted = weight * value.
 template <class T>
 void channel_covariance(const T* weight, const T* weighted, std::size_t vertices,
                         std::size_t channels, double* mean, double* covariance, int threads) {
@@ -178,26 +180,28 @@ void channel_covariance(const T* weight, const T* weighted, std::size_t vertices
     std::copy_n(products.data() + i * stride, channels, covariance + i * channels);
 }
 
-// few = basis (weighted - weight mean): what is left of the channels, for weighted = weight *
-// value. `basis` has a row of `channels` numbers for each of `rank`.
+// reduced = basis (weighted - weight mean): the channels in terms of the basis, for weighted =
+// weight * value. `basis` has `rank` rows of `channels` numbers.
 template <class T>
 void project_channels(const T* weighted, std::size_t channels, const T* basis, std::size_t rank,
-                      const T* weight, const T* mean, std::size_t vertices, T* few, int threads) {
+                      const T* weight, const T* mean, std::size_t vertices, T* reduced,
+                      int threads) {
   std::vector<T> offset(rank);
   for (std::size_t r = 0; r < rank; ++r)
     offset[r] = -std::inner_product(mean, mean + channels, basis + r * channels, T{0});
   detail::each_block(vertices, threads, [&](std::size_t first, std::size_t count, std::size_t) {
     detail::project(weighted + first * channels, channels, basis, rank, weight + first,
-                    offset.data(), count, few + first * rank);
+                    offset.data(), count, reduced + first * rank);
   });
 }
 
-// many = basis^T few + mean: the way back.
+// full = basis^T reduced + mean: all channels from the projected ones.
 template <class T>
-void expand_channels(const T* few, std::size_t rank, const T* basis, std::size_t channels,
-                     const T* mean, std::size_t vertices, T* many, int threads) {
+void expand_channels(const T* reduced, std::size_t rank, const T* basis, std::size_t channels,
+                     const T* mean, std::size_t vertices, T* full, int threads) {
   detail::each_block(vertices, threads, [&](std::size_t first, std::size_t count, std::size_t) {
-    detail::expand(few + first * rank, rank, basis, channels, mean, count, many + first * channels);
+    detail::expand(reduced + first * rank, rank, basis, channels, mean, count,
+                   full + first * channels);
   });
 }
 

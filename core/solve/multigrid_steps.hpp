@@ -1,6 +1,8 @@
-// Steps with the multigrid V-cycle. The grid has two colours, and colour 0 is solved exactly for
-// colour 1 at all times, by the last half-sweep of every V-cycle. So its residual stays 0, and
-// neither the first half-sweep nor colour 0's half of r, q and x need to be computed.
+// MultigridSteps: steps of conjugate gradients with the multigrid V-cycle as preconditioner.
+//
+// The grid has two colours. The last half-sweep of every V-cycle solves colour 0 exactly for the
+// given colour 1, so the residual of colour 0 stays 0. The steps therefore need neither the first
+// half-sweep nor r, q and x of colour 0.
 #pragma once
 
 #include <algorithm>
@@ -50,19 +52,19 @@ class MultigridSteps final : public Steps<T, K> {
   int team() const override { return team_; }
   bool steady() const override { return true; }
 
-  void set(const Task<T>& task) override {
-    task_ = task;
+  void set(const LinearSystem<T>& system) override {
+    system_ = system;
     stale_ = diagonals_.take_stale();
   }
 
-  // Colour 0 of x, in a float and what it lacks: the error of rounding x would be felt as a
-  // residual lambda times as large.
+  // Keeps colour 0 of x in a T and its rounding error in `lack`: the rounding error would appear in
+  // the residual lambda times as large.
   Sums begin(const Worker& worker) override {
     if (stale_) diagonals_.refresh(worker);
     T* z = z_.data();
     T* lack = d_.data();
     each(worker, 1, [&](std::size_t row, std::size_t, std::size_t) {
-      const V x = from_grid(task_.x, row);
+      const V x = from_grid(system_.x, row);
       B::put(x_.data(), row - second(), x);
       B::put(z, row, x);
     });
@@ -70,13 +72,13 @@ class MultigridSteps final : public Steps<T, K> {
     each_band(worker, [&](std::size_t band) {
       Sum moved{};
       each_of(band, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
-        const V b = from_grid(task_.b, row);
+        const V b = from_grid(system_.b, row);
         const V close = near(row, s, lane), x = close + lacking(row, s, lane, close, b);
-        V way = x - from_grid(task_.x, row);
-        if (task_.active) way = where_active(row, way);
+        V change = x - from_grid(system_.x, row);
+        if (system_.active) change = where_active(row, change);
         B::put(z, row, x);
         B::put(lack, row, lacking(row, s, lane, x, b));
-        moved += B::widen(B::each(mass_.data(), row) * way * way);
+        moved += B::widen(B::each(mass_.data(), row) * change * change);
       });
       part(Kind::movement, band) = B::total(moved);
     });
@@ -87,8 +89,8 @@ class MultigridSteps final : public Steps<T, K> {
     each(worker, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
       const V x = B::get(x_.data(), row - second());
       const V flow = laplacian_rows<K>(graph_, s, lane, x, z) - pull_all(s, lane, lack);
-      V r = from_grid(task_.b, row) - B::each(weight, row) * x - factor() * flow;
-      if (task_.active) r = where_active(row, r);
+      V r = from_grid(system_.b, row) - B::each(weight, row) * x - factor() * flow;
+      if (system_.active) r = where_active(row, r);
       B::put(r_.data(), row - second(), r);
       B::put(q_.data(), row - second(), V{});
       B::put(d_.data(), row, V{});
@@ -178,7 +180,7 @@ class MultigridSteps final : public Steps<T, K> {
     worker.barrier.wait();
     each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
       const V close = near(row, s, lane);
-      to_grid(row, close + lacking(row, s, lane, close, from_grid(task_.b, row)));
+      to_grid(row, close + lacking(row, s, lane, close, from_grid(system_.b, row)));
     });
   }
 
@@ -186,17 +188,17 @@ class MultigridSteps final : public Steps<T, K> {
   using B = Block<T, K>;
   using V = typename B::V;
   using Sum = typename B::Sum;
-  enum class Kind : std::size_t { curvature, movement, energy };  // the sums kept per band
+  enum class Kind : std::size_t { curvature, movement, energy };  // the sums of each band
   static constexpr std::size_t kinds = 3;
 
   std::size_t second() const { return graph_.colour[1]; }  // first row of colour 1
-  T factor() const { return static_cast<T>(task_.smoothness); }
+  T factor() const { return static_cast<T>(system_.smoothness); }
 
   BILATERAL_INLINE V pull_all(std::size_t s, std::size_t lane, const T* x) const {
     return neighbour_sum<K>(graph_, graph_.entry.first[s], graph_.entry.first[s + 1], lane, x);
   }
 
-  // z at the first neighbour, if any.
+  // z of the first neighbour, or 0 without neighbours.
   BILATERAL_INLINE V near(std::size_t row, std::size_t s, std::size_t lane) const {
     const std::size_t column = graph_.entry.first[s];
     if (column == graph_.entry.first[s + 1]) return V{};
@@ -205,14 +207,15 @@ class MultigridSteps final : public Steps<T, K> {
     return B::gather(z_.data(), graph_.entry.to.data() + column * slice_rows + lane);
   }
 
-  // From a value to the solution of a row for its neighbours' z.
+  // The difference of a value from the solution of a row for the z of its neighbours.
   BILATERAL_INLINE V lacking(std::size_t row, std::size_t s, std::size_t lane, V x, V b) const {
     const V left = b - B::each(diagonals_.weight(0), row) * x -
                    factor() * laplacian_rows<K>(graph_, s, lane, x, z_.data());
     return B::each(diagonals_.inverse(0), row) * left;
   }
 
-  // z of colour 0 = the coarse levels' answer to its residual after z of colour 1 = r / diag(A).
+  // z of colour 0 = the correction of the coarse levels for its residual, after z of colour 1 was
+  // set to r / diag(A).
   void correct(const Worker& worker) {
     T* z = z_.data();
     each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
@@ -247,7 +250,7 @@ class MultigridSteps final : public Steps<T, K> {
     std::array<T, B::lanes> values;
     put<B::lanes>(values.data(), value);
     for (std::size_t i = 0; i < B::rows; ++i)
-      if (const std::size_t v = graph_.vertex[row + i]; v != nowhere && !task_.active[v])
+      if (const std::size_t v = graph_.vertex[row + i]; v != nowhere && !system_.active[v])
         std::fill_n(values.data() + i * K, K, T{0});
     return get<B::lanes>(values.data());
   }
@@ -257,8 +260,8 @@ class MultigridSteps final : public Steps<T, K> {
     put<B::lanes>(values.data(), value);
     for (std::size_t i = 0; i < B::rows; ++i)
       if (const std::size_t v = graph_.vertex[row + i];
-          v != nowhere && (!task_.active || task_.active[v]))
-        std::copy_n(values.data() + i * K, K, task_.x + v * K);
+          v != nowhere && (!system_.active || system_.active[v]))
+        std::copy_n(values.data() + i * K, K, system_.x + v * K);
   }
 
   template <class F>
@@ -293,11 +296,11 @@ class MultigridSteps final : public Steps<T, K> {
   const GridGraph<T>& graph_;
   Diagonals<T>& diagonals_;
   VCycle<T, K> cycle_;
-  Task<T> task_;
+  LinearSystem<T> system_;
   bool stale_ = false;
   Buffer<T> mass_;
-  Buffer<T> z_, d_;      // of all rows
-  Buffer<T> x_, r_, q_;  // of colour 1
+  Buffer<T> z_, d_;      // all rows
+  Buffer<T> x_, r_, q_;  // rows of colour 1
   std::vector<Sums> parts_;
   int team_;
   BandQueue queue_;

@@ -1,4 +1,5 @@
-// Steps with the paper's preconditioners, on the grid's edges.
+// PaperSteps: steps of conjugate gradients on the edges of the grid, with the paper's
+// preconditioners.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 #include "base/pack.hpp"
 #include "base/threads.hpp"
-#include "base/vectors.hpp"
+#include "base/vector_loops.hpp"
 #include "grid/edges.hpp"
 #include "grid/grid.hpp"
 #include "grid/laplacian.hpp"
@@ -38,21 +39,21 @@ class PaperSteps final : public Steps<T, K> {
   int team() const override { return team_; }
   bool steady() const override { return false; }
 
-  void set(const Task<T>& task) override {
-    task_ = task;
-    fresh_ = A_.set(task.weight, task.smoothness);
+  void set(const LinearSystem<T>& system) override {
+    system_ = system;
+    stale_ = A_.set(system.weight, system.smoothness);
   }
 
   Sums begin(const Worker& worker) override {
-    if (fresh_) find_conductances(worker);
+    if (stale_) find_conductances(worker);
     M_.prepare(worker, queue_, A_);
     each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
-      A_.template multiply<K>(band, task_.x, q_.data());
-      const std::uint8_t* active = task_.active;
+      A_.template multiply<K>(band, system_.x, q_.data());
+      const std::uint8_t* active = system_.active;
       Pack<double, K> sum{};
       for (std::size_t i = begin; i < end; ++i) {
         Pack<T, K> r{};
-        if (!active || active[i]) r = get<K>(task_.b + i * K) - get<K>(q_.data() + i * K);
+        if (!active || active[i]) r = get<K>(system_.b + i * K) - get<K>(q_.data() + i * K);
         put<K>(r_.data() + i * K, r);
         put<K>(d_.data() + i * K, Pack<T, K>{});
         sum += widen<K, T>(r * (M_.inverse()[i] * r));
@@ -77,7 +78,7 @@ class PaperSteps final : public Steps<T, K> {
     return {total(curvature), total(movement)};
   }
 
-  // Starts M^-1 r, too.
+  // Also lifts r, the first part of M^-1 r.
   void descend(const Worker& worker, const Sums& alpha) override {
     const auto step = pack<T, K>(alpha);
     each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
@@ -85,7 +86,7 @@ class PaperSteps final : public Steps<T, K> {
       const T* q = q_.data();
       const T* inverse = M_.inverse();
       T* r = r_.data();
-      T* x = task_.x;
+      T* x = system_.x;
       if constexpr (K == 1) {
         part(energy, band)[0] = detail::descend(step, d + begin, q + begin, inverse + begin,
                                                 x + begin, r + begin, end - begin);
@@ -93,9 +94,9 @@ class PaperSteps final : public Steps<T, K> {
         Pack<double, K> sum{};
         for (std::size_t i = begin; i < end; ++i) {
           put<K>(x + i * K, get<K>(x + i * K) + step * get<K>(d + i * K));
-          const auto left = get<K>(r + i * K) - step * get<K>(q + i * K);
-          put<K>(r + i * K, left);
-          sum += widen<K, T>(left * (inverse[i] * left));
+          const auto residual = get<K>(r + i * K) - step * get<K>(q + i * K);
+          put<K>(r + i * K, residual);
+          sum += widen<K, T>(residual * (inverse[i] * residual));
         }
         part(energy, band) = unpack<K>(sum);
       }
@@ -131,7 +132,7 @@ class PaperSteps final : public Steps<T, K> {
     worker.barrier.wait();
   }
 
-  // q = A d, with d^T q and the sum of mass d^2.
+  // q = A d. Also sums d^T q and mass d^2.
   void multiply(const Worker& worker) {
     each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
       A_.template multiply<K>(band, d_.data(), q_.data());
@@ -142,13 +143,13 @@ class PaperSteps final : public Steps<T, K> {
         part(curvature, band)[0] = detail::dot(d + begin, q + begin, end - begin);
         part(movement, band)[0] = detail::weighted_square(d + begin, mass + begin, end - begin);
       } else {
-        Pack<double, K> bend{}, moved{};
+        Pack<double, K> curved{}, moved{};
         for (std::size_t i = begin; i < end; ++i) {
           const auto value = get<K>(d + i * K);
-          bend += widen<K, T>(value * get<K>(q + i * K));
+          curved += widen<K, T>(value * get<K>(q + i * K));
           moved += widen<K, T>(static_cast<T>(mass[i]) * value * value);
         }
-        part(curvature, band) = unpack<K>(bend);
+        part(curvature, band) = unpack<K>(curved);
         part(movement, band) = unpack<K>(moved);
       }
     });
@@ -157,7 +158,7 @@ class PaperSteps final : public Steps<T, K> {
 
   // d = M^-1 r + beta d
   void direction(const Worker& worker, const Sums& beta) {
-    const auto keep = pack<T, K>(beta);
+    const auto packed_beta = pack<T, K>(beta);
     const T* inverse = M_.inverse();
     const T* z = M_.correction();
     const std::uint32_t* parent = M_.parent();
@@ -165,25 +166,25 @@ class PaperSteps final : public Steps<T, K> {
       T* d = d_.data();
       const T* r = r_.data();
       if constexpr (K == 1) {
-        detail::turn(keep, inverse + begin, r + begin, z, z ? parent + begin : nullptr, d + begin,
-                     end - begin);
+        detail::turn(packed_beta, inverse + begin, r + begin, z, z ? parent + begin : nullptr,
+                     d + begin, end - begin);
       } else {
         for (std::size_t i = begin; i < end; ++i) {
-          auto sum = inverse[i] * get<K>(r + i * K) + keep * get<K>(d + i * K);
+          auto sum = inverse[i] * get<K>(r + i * K) + packed_beta * get<K>(d + i * K);
           if (z) sum += get<K>(z + parent[i] * K);
           put<K>(d + i * K, sum);
         }
       }
-      if (task_.active)
+      if (system_.active)
         for (std::size_t i = begin; i < end; ++i)
-          if (!task_.active[i]) std::fill_n(d + i * K, K, T{0});
+          if (!system_.active[i]) std::fill_n(d + i * K, K, T{0});
     });
     worker.barrier.wait();
   }
 
   const Grid& grid_;
-  Task<T> task_;
-  bool fresh_ = false;
+  LinearSystem<T> system_;
+  bool stale_ = false;  // whether the conductances are out of date
   Laplacian<T> A_;
   Preconditioner<T, K> M_;
   Buffer<T> d_, r_, q_;

@@ -1,4 +1,4 @@
-// Preconditioned conjugate gradients (supplement, Algorithm 2), K channels at once, each with its
+// Preconditioned conjugate gradients (supplement, Algorithm 2) on K channels at once, each with its
 // own step lengths.
 #pragma once
 
@@ -18,18 +18,21 @@ namespace bilateral {
 
 struct PcgOptions {
   double smoothness = 0;
-  int least_steps = 2;
-  int most_steps = 25;
-  double tolerance = -1;   // negative: always most_steps
-  double of_movement = 0;  // stop, too, at an error of this part of the way from the start
-  // Called by the calling thread after each step with the step's number and its error estimate;
-  // true ends the solve.
+  int min_iterations = 2;
+  int max_iterations = 25;
+  double tolerance = -1;         // stop at this error; negative: take all iterations
+  double movement_fraction = 0;  // also stop when the error is this fraction of the distance moved
+  double step_noise = 0;         // errors of this many units of T's rounding (epsilon) are noise
+  std::size_t error_window = 1;  // see ErrorEstimate
+  // The calling thread calls it after each step with the number of the step and its error estimate.
+  // A true result ends the solve.
   std::function<bool(int, double)> after_step;
 };
 
 struct PcgResult {
-  std::vector<double> residuals;  // per step: the estimated remaining error, relative to `scale`
-  double moved = 0;  // at most how far x went, RMS over the pixels, relative to `scale`
+  std::vector<double> residuals;  // error estimate after each step, relative to `scale`
+  double moved = 0;  // upper bound of the distance that x moved, RMS over the pixels and relative
+                     // to `scale`
   bool converged = false;
   bool cancelled = false;
 };
@@ -42,40 +45,42 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
   using Sums = std::array<double, K>;
   // Steps too small to change a T are noise.
   const double tolerance =
-      std::max(options.tolerance, 0.05 * static_cast<double>(std::numeric_limits<T>::epsilon()));
+      std::max(options.tolerance,
+               options.step_noise * static_cast<double>(std::numeric_limits<T>::epsilon()));
   const auto rms = [&](double square, std::size_t k) {
     return std::sqrt(square / static_cast<double>(pixels)) / scale[k];
   };
-  Sums way = steps.begin(worker);
-  for (std::size_t k = 0; k < K; ++k) way[k] = rms(way[k], k);
+  Sums distance = steps.begin(worker);
+  for (std::size_t k = 0; k < K; ++k) distance[k] = rms(distance[k], k);
   Sums norm = steps.precondition(worker), beta{};
   std::array<bool, K> finished{};
   std::array<ErrorEstimate, K> error;
-  error.fill(ErrorEstimate(steps.steady()));
-  for (int step = 1; step <= options.most_steps; ++step) {
-    const auto [bend, moved] = steps.turn(worker, beta);
+  error.fill(ErrorEstimate(steps.steady(), options.error_window));
+  for (int step = 1; step <= options.max_iterations; ++step) {
+    const auto [curvature, moved] = steps.turn(worker, beta);
     Sums alpha{};
     double estimate = 0;
     bool all = true;
     for (std::size_t k = 0; k < K; ++k) {
-      if (!finished[k] && bend[k] > 0) alpha[k] = norm[k] / bend[k];
+      if (!finished[k] && curvature[k] > 0) alpha[k] = norm[k] / curvature[k];
       const double length = alpha[k] * rms(moved[k], k);
       error[k].add(length);
-      way[k] += length;
-      const double left = finished[k] ? 0 : error[k].value();
-      finished[k] = finished[k] || (step >= options.least_steps &&
-                                    left <= std::max(tolerance, options.of_movement * way[k]));
+      distance[k] += length;
+      const double remaining = finished[k] ? 0 : error[k].value();
+      finished[k] = finished[k] ||
+                    (step >= options.min_iterations &&
+                     remaining <= std::max(tolerance, options.movement_fraction * distance[k]));
       all = all && finished[k];
-      estimate = std::max(estimate, left);
+      estimate = std::max(estimate, remaining);
     }
     steps.descend(worker, alpha);
     if (worker.rank == 0) {
       result.residuals.push_back(estimate);
-      result.moved = *std::max_element(way.begin(), way.end());
+      result.moved = *std::max_element(distance.begin(), distance.end());
       result.converged = all;
       result.cancelled = options.after_step && options.after_step(step, estimate);
     }
-    if (all || step == options.most_steps) break;
+    if (all || step == options.max_iterations) break;
     const Sums next = steps.precondition(worker);
     if (result.cancelled) break;
     for (std::size_t k = 0; k < K; ++k) beta[k] = norm[k] > 0 ? next[k] / norm[k] : 0;
@@ -86,13 +91,13 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
 
 }  // namespace detail
 
-// On entry task.x is the start, on return the solution. `scale` is the size of the answer, per
-// channel, in which the error estimate is given.
+// On entry system.x is the start, on return the solution. Error estimates are relative to `scale`,
+// the size of the solution per channel.
 template <class T, std::size_t K>
-PcgResult pcg(Steps<T, K>& steps, const Task<T>& task, std::size_t pixels,
+PcgResult pcg(Steps<T, K>& steps, const LinearSystem<T>& system, std::size_t pixels,
               const std::array<double, K>& scale, const PcgOptions& options) {
   PcgResult result;
-  steps.set(task);
+  steps.set(system);
   run_team(steps.team(), [&](const Worker& worker) {
     detail::iterate(worker, steps, pixels, scale, options, result);
   });

@@ -1,4 +1,4 @@
-// The paper's preconditioners (section 4): Jacobi, and the hierarchical one,
+// Apply the paper's preconditioners (section 4): Jacobi, and the hierarchical (pyramid) one,
 //   M^-1 r = P^T ((z_weight P(1) P(r)) / P(diag A)),  z_weight = 1 at level 0, else 2^-(5 + k).
 #pragma once
 
@@ -18,8 +18,8 @@ namespace bilateral {
 
 enum class Preconditioning { jacobi, pyramid };
 
-// All threads of a team call these together. What happens at level 0, the grid itself, is left to
-// the caller, who has its vectors at hand: M^-1 r = inverse() r + correction().
+// All threads of a team call the member functions together. The caller computes level 0, the grid
+// itself, whose vectors it has in cache: M^-1 r = inverse() r + correction().
 template <class T, std::size_t K>
 class Preconditioner {
  public:
@@ -34,14 +34,14 @@ class Preconditioner {
     z_ = pyramid_vector<T>(grid, K);
     scale_ = pyramid_vector<T>(grid, 1);
     for (std::size_t k = 0; k < depth_; ++k) parts_[k].resize(bands(k).size() - 1);
-    // Levels too small to share are left to one thread.
+    // One thread computes the levels that are too small to share.
     while (shared_ < depth_ && grid.levels[shared_].parent_band.back() >= 2048) ++shared_;
   }
 
   // 1 / diag(A), one per vertex.
   const T* inverse() const { return inverse_.data(); }
 
-  // What the levels above the grid add to M^-1 r, by parent; null without levels.
+  // The sum of the levels above the grid in M^-1 r, by parent; null without levels.
   const T* correction() const { return depth_ > 0 ? z_[0].data() : nullptr; }
   const std::uint32_t* parent() const {
     return depth_ > 0 ? grid_.levels[0].parent.data() : nullptr;
@@ -78,7 +78,7 @@ class Preconditioner {
     if (depth_ > 0) lift_band<K>(grid_.levels[0], band, r, z_[0].data());
   }
 
-  // From the lifted residual to the correction. Ends with a barrier.
+  // Computes the correction from the lifted residual. Ends with a barrier.
   void apply(const Worker& worker) {
     worker.barrier.wait();
     if (depth_ == 0) return;
@@ -101,7 +101,7 @@ class Preconditioner {
     }
   }
 
-  // The part of r^T M^-1 r that the levels above the grid make.
+  // The contribution of the levels above the grid to r^T M^-1 r.
   Sums energy() const {
     Sums sum{};
     for (const auto& level : parts_)
@@ -111,7 +111,7 @@ class Preconditioner {
   }
 
  private:
-  // Bands of the vertices of level k + 1; the top, one vertex, is a band by itself.
+  // The bands of the vertices of level k + 1. The top, one vertex, is one band.
   const std::vector<std::uint32_t>& bands(std::size_t k) const {
     return k + 1 < depth_ ? grid_.levels[k + 1].band : top_;
   }
@@ -121,7 +121,7 @@ class Preconditioner {
       lift_band<K>(grid_.levels[k], band, z_[k - 1].data(), z_[k].data());
   }
 
-  // Scales one band of level k + 1, sums z^T (scale z), and adds what comes from level k + 2.
+  // Scales one band of level k + 1, sums z^T (scale z), and adds the values of level k + 2.
   void lower(std::size_t k, std::size_t band) {
     Pack<double, K> sum{};
     T* z = z_[k].data();

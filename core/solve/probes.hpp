@@ -1,9 +1,8 @@
-// Random right-hand sides b with the covariance A, so that A^-1 b has the covariance A^-1.
+// Draw random right-hand sides b with the covariance A, so that A^-1 b has the covariance A^-1.
 //
 // A = sum over edges of conductance (e_a - e_b) (e_a - e_b)^T + sum over vertices of weight e_v
-// e_v^T, so b is the sum of the same vectors, each times a random sign and the root of its factor.
-// Signs come from a hash of the term's number: they depend neither on threads nor on the order of
-// work.
+// e_v^T. So b is the sum of the same vectors, each times a random sign and the root of its factor.
+// The sign is a hash of the term's number: it depends neither on threads nor on the order of work.
 #pragma once
 
 #include <cmath>
@@ -16,7 +15,7 @@
 
 namespace bilateral {
 
-inline constexpr std::size_t most_probes = 64;  // at once: the bits of a hash
+inline constexpr std::size_t max_probes = 64;  // of one call: the bits of a hash
 
 // The output function of SplitMix64 (Steele, Lea, Flood 2014).
 inline std::uint64_t mix(std::uint64_t z) {
@@ -25,7 +24,7 @@ inline std::uint64_t mix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// Any element of the sequence of a SplitMix64 that starts at a mixture of seed and stream.
+// Random access to the sequence of a SplitMix64 that starts at a mixture of seed and stream.
 class Signs {
  public:
   Signs(std::uint64_t seed, std::uint64_t stream) : start_(mix(mix(seed + step) + stream * step)) {}
@@ -37,7 +36,7 @@ class Signs {
   std::uint64_t start_;
 };
 
-// Fills b, `probes` columns; n comes from bistochastize.
+// Fills b, which has `probes` columns; n comes from bistochastize.
 template <class T>
 void draw_probes(const Grid& grid, const T* n, const T* weight, double smoothness,
                  std::uint64_t seed, std::size_t probes, T* b, int threads) {

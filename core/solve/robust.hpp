@@ -1,5 +1,5 @@
-// Iteratively reweighted least squares (supplement, section "Robustness"): confidences from the
-// residuals of the last solution.
+// Iteratively reweighted least squares (supplement, section "Robustness"): splat a target with
+// confidences that depend on the residuals of the last solution.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Loss {
 
 namespace detail {
 
-// Calls f with the loss's weight as a function of a vector of e^2.
+// Calls f with the weight of the loss, a function of a SIMD vector of e^2.
 template <class T, class F>
 BILATERAL_INLINE void with_weight(const Loss& loss, F&& f) {
   using V = Lanes<T, Samples<T>::width>;
@@ -64,25 +64,26 @@ BILATERAL_INLINE void with_weight(const Loss& loss, F&& f) {
     f([=](V) __attribute__((always_inline)) { return V{} + gain; });
   } else {
     f([=](V square) {
-      // log1p: the family's rate tends to 0 as its exponent tends to -infinity
+      // log1p, since the rate tends to 0 as the exponent tends to -infinity
       return one_by_one(square,
                         [=](T s) { return gain * std::exp(exponent * std::log1p(rate * s)); });
     });
   }
 }
 
-// The sums of one chunk: `sums` holds those of the weights, then of each channel's weighted values,
-// for each vertex of the chunk. K is the number of channels, or 0 if it is only known at run time.
+// Sums the weights and weighted values of one chunk. `sums` holds the sums of the weights of all
+// vertices of the chunk, then those of the weighted values of each channel. K is the number of
+// channels, or 0 if it is known only at run time.
 template <class T, std::size_t K, class Weight>
 BILATERAL_INLINE void weigh_chunk(const T* values, std::size_t steps, const T* y,
                                   std::size_t channels, Weight weight, double* sums, T* part) {
-  constexpr std::size_t width = Samples<T>::width, most = 16;  // steps summed up in a T
+  constexpr std::size_t width = Samples<T>::width, longest_run = 16;  // steps summed in T
   using V = Lanes<T, width>;
   using Wide = Lanes<double, width>;
   if constexpr (K > 0) channels = K;
   std::fill_n(sums, (channels + 1) * width, 0.0);
   while (steps > 0) {
-    const std::size_t run = std::min(steps, most);
+    const std::size_t run = std::min(steps, longest_run);
     steps -= run;
     std::fill_n(part, (channels + 1) * width, T{0});
     for (std::size_t step = 0; step < run; ++step, values += channels * width) {
@@ -91,7 +92,7 @@ BILATERAL_INLINE void weigh_chunk(const T* values, std::size_t steps, const T* y
         const V e = load_lanes<V>(y + k * width) - load_lanes<V>(values + k * width);
         square += e * e;
       }
-      // The distance from nothing is infinite.
+      // The distance from padding is infinite.
       const V w = square <= std::numeric_limits<T>::max() ? weight(square) : V{};
       store_lanes(part, load_lanes<V>(part) + w);
       for (std::size_t k = 0; k < channels; ++k) {
@@ -106,8 +107,8 @@ BILATERAL_INLINE void weigh_chunk(const T* values, std::size_t steps, const T* y
   }
 }
 
-// Weights and weighted sums of one row's vertices, those of the row before first; returns the
-// weights' sum.
+// Computes the weights and weighted sums of the vertices of one row of tiles. Returns the sum of
+// the weights.
 template <class T, std::size_t K, class Weight>
 BILATERAL_INLINE double weigh_row_body(const typename Samples<T>::Row& row, std::size_t channels,
                                        Weight weight, const T* y, T* out_weight, T* out_weighted) {
@@ -138,7 +139,7 @@ BILATERAL_INLINE double weigh_row_body(const typename Samples<T>::Row& row, std:
         ys[k * width + lane] = y[row.order[i + lane] * channels + k];
     weigh_chunk<T, K>(values, steps, ys, channels, weight, sums, part);
     values += steps * channels * width;
-    total += load_lanes<Wide>(sums);  // nothing has no weight
+    total += load_lanes<Wide>(sums);  // padding has no weight
     for (std::size_t k = 0; k <= channels; ++k)
       store_lanes(part + k * width,
                   __builtin_convertvector(load_lanes<Wide>(sums + k * width), Lanes<T, width>));
@@ -176,8 +177,9 @@ BILATERAL_MULTIVERSION inline double weigh_row(const Loss& loss, const Samples<d
 
 }  // namespace detail
 
-// weight = S c and weighted = S (c * t) with the confidences c of one IRLS round: the loss's weight
-// at the distance, over all channels, of the target from the last solution y. Returns the sum of c.
+// weight = S c and weighted = S (c * t), with the confidences c of one round: the weight of the
+// loss at the distance over all channels of the target from the last solution y. Returns the sum of
+// c.
 template <class T>
 double splat_robust(const Samples<T>& samples, const Loss& loss, const T* y, T* weight, T* weighted,
                     int threads) {

@@ -1,6 +1,6 @@
-// The known pixels of a target in the order of their vertices, for passes over all of them again
-// and again: a few vertices with about as many pixels each are taken side by side, one per lane of
-// a vector, so that a pass needs neither gathers nor sums in memory.
+// Samples: the known pixels of a target in the order of their vertices, for repeated passes over
+// all of them. Each lane of a SIMD vector serves one vertex, and neighbouring lanes serve vertices
+// with about as many pixels, so that a pass needs neither gathers nor sums in memory.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@ class Samples {
  public:
   static constexpr std::size_t width = 32 / sizeof(T);  // vertices of a chunk
 
-  // What stands where a vertex has fewer pixels than others of its chunk: a value so far away that
-  // its squared distance from anything is infinite.
-  static constexpr T nothing = std::numeric_limits<T>::max() / 2;
+  // Fills the places of a vertex with fewer pixels than others of its chunk: a value so large that
+  // its squared distance from any value is infinite.
+  static constexpr T padding = std::numeric_limits<T>::max() / 2;
 
-  // One row of tiles. Its vertices are taken in `order`, by falling number of pixels; the chunk i
-  // holds order[i * width], ... and has steps[i] values per vertex and channel, stored by step,
-  // channel, vertex, one chunk after another.
+  // One row of tiles. `order` sorts its vertices by falling number of pixels. Chunk i holds the
+  // vertices order[i * width], ..., with steps[i] values per vertex and channel. Values are stored
+  // by chunk, step, channel, then vertex.
   struct Row {
     const std::uint32_t* order;
     std::size_t vertices;
@@ -37,7 +37,7 @@ class Samples {
     const T* values;
   };
 
-  // A pixel with a value that is not finite, in any channel, is not known.
+  // A pixel is known if its values are finite in all channels.
   Samples(const Grid& grid, const T* target, std::size_t channels, int threads)
       : grid_(grid),
         channels_(channels),
@@ -55,10 +55,10 @@ class Samples {
     });
     for (std::size_t row = 0; row < grid.rows(); ++row) value_[row + 1] += value_[row];
     values_ = Buffer<T>(value_.back());
-    std::vector<Found> found(grid.rows());
+    std::vector<RowStats> stats(grid.rows());
     each_row(grid, threads,
-             [&](std::size_t row, const auto* index) { found[row] = collect(row, index, target); });
-    for (const Found& row : found) {
+             [&](std::size_t row, const auto* index) { stats[row] = collect(row, index, target); });
+    for (const RowStats& row : stats) {
       known_ += row.known;
       for (std::size_t k = 0; k < channels; ++k) size_[k] = std::max(size_[k], row.size[k]);
     }
@@ -66,7 +66,7 @@ class Samples {
 
   const Grid& grid() const { return grid_; }
   std::size_t channels() const { return channels_; }
-  std::size_t known() const { return known_; }          // pixels
+  std::size_t known() const { return known_; }          // number of pixels
   const std::vector<T>& size() const { return size_; }  // largest magnitude, per channel
 
   Row row(std::size_t r) const {
@@ -76,7 +76,7 @@ class Samples {
   }
 
  private:
-  struct Found {
+  struct RowStats {
     std::size_t known = 0;
     std::vector<T> size;
   };
@@ -93,18 +93,18 @@ class Samples {
     });
   }
 
-  // Finds a row's order and the steps of its chunks; returns their sum.
+  // Finds the order of a row and the steps of its chunks. Returns the sum of the steps.
   template <class Index>
   std::size_t arrange(std::size_t row, const Index* index, const T* target) {
     const std::size_t first = grid_.row_vertex[row], vertices = grid_.row_vertex[row + 1] - first;
     std::vector<std::uint32_t> count(vertices, 0);
     each_known(row, index, target, [&](std::size_t, std::size_t v) { ++count[v]; });
-    const std::uint32_t most = *std::max_element(count.begin(), count.end());
-    std::vector<std::uint32_t> place(most + 2, 0);  // by falling count
-    for (const std::uint32_t c : count) ++place[most - c + 1];
-    for (std::size_t i = 0; i <= most; ++i) place[i + 1] += place[i];
+    const std::uint32_t max_count = *std::max_element(count.begin(), count.end());
+    std::vector<std::uint32_t> place(max_count + 2, 0);  // by falling count
+    for (const std::uint32_t c : count) ++place[max_count - c + 1];
+    for (std::size_t i = 0; i <= max_count; ++i) place[i + 1] += place[i];
     std::uint32_t* order = order_.data() + first;
-    for (std::uint32_t v = 0; v < vertices; ++v) order[place[most - count[v]]++] = v;
+    for (std::uint32_t v = 0; v < vertices; ++v) order[place[max_count - count[v]]++] = v;
     std::size_t sum = 0;
     for (std::size_t i = 0; i < vertices; i += width) {
       steps_[chunk_[row] + i / width] = count[order[i]];
@@ -113,33 +113,33 @@ class Samples {
     return sum;
   }
 
-  // Copies a row's pixels to their places.
+  // Copies the pixels of a row to their places.
   template <class Index>
-  Found collect(std::size_t row, const Index* index, const T* target) {
+  RowStats collect(std::size_t row, const Index* index, const T* target) {
     T* values = values_.data() + value_[row];
-    std::fill(values, values_.data() + value_[row + 1], nothing);
-    const Row made = this->row(row);
-    std::vector<std::size_t> next(made.vertices);  // where each vertex's next pixel goes
-    for (std::size_t i = 0, begin = 0; i < made.vertices; ++i) {
-      next[made.order[i]] = begin + i % width;
-      if (i % width == width - 1) begin += made.steps[i / width] * width * channels_;
+    std::fill(values, values_.data() + value_[row + 1], padding);
+    const Row layout = this->row(row);
+    std::vector<std::size_t> next(layout.vertices);  // the place of the next pixel of each vertex
+    for (std::size_t i = 0, begin = 0; i < layout.vertices; ++i) {
+      next[layout.order[i]] = begin + i % width;
+      if (i % width == width - 1) begin += layout.steps[i / width] * width * channels_;
     }
-    Found found{0, std::vector<T>(channels_, T{0})};
+    RowStats stats{0, std::vector<T>(channels_, T{0})};
     each_known(row, index, target, [&](std::size_t p, std::size_t v) {
-      ++found.known;
+      ++stats.known;
       for (std::size_t k = 0; k < channels_; ++k, next[v] += width) {
         const T value = target[p * channels_ + k];
         values[next[v]] = value;
-        found.size[k] = std::max(found.size[k], std::abs(value));
+        stats.size[k] = std::max(stats.size[k], std::abs(value));
       }
     });
-    return found;
+    return stats;
   }
 
   const Grid& grid_;
   std::size_t channels_, known_ = 0;
   std::vector<T> size_;
-  Buffer<std::uint32_t> order_;     // vertices, counted from their row's first
+  Buffer<std::uint32_t> order_;     // vertices, counted from the first of their row
   std::vector<std::size_t> chunk_;  // first chunk of each row, and the end
   std::vector<std::size_t> value_;  // first value of each row, and the end
   std::vector<std::uint32_t> steps_;

@@ -1,4 +1,5 @@
-// What conjugate gradients need of a system and its preconditioner, K channels at once.
+// Steps: the operations of conjugate gradients on a system and its preconditioner, K channels at
+// once.
 #pragma once
 
 #include <array>
@@ -9,10 +10,10 @@
 
 namespace bilateral {
 
-// One system A x = b. On entry x is the start. `active` is 1 where x may move, or null for
-// everywhere.
+// One system A x = b. On entry x is the start. `active` is 1 where x may change, and null if x may
+// change everywhere.
 template <class T>
-struct Task {
+struct LinearSystem {
   const T* weight = nullptr;
   const std::uint8_t* active = nullptr;
   const T* b = nullptr;
@@ -21,7 +22,7 @@ struct Task {
 };
 
 // The vectors of conjugate gradients: r = b - A x, z = M^-1 r, the direction d, and q = A d. All
-// threads of a team call these together; every thread gets the same sums.
+// threads of a team call the member functions together, and every thread gets the same sums.
 template <class T, std::size_t K>
 class Steps {
  public:
@@ -32,22 +33,22 @@ class Steps {
 
   virtual ~Steps() = default;
 
-  // How many threads are worth it.
+  // The number of threads worth using.
   virtual int team() const = 0;
-  // Whether the steps shrink one by one, rather than in the long run.
+  // Whether the steps shrink one by one rather than in the long run.
   virtual bool steady() const = 0;
-  // Before the team starts.
-  virtual void set(const Task<T>& task) = 0;
-  // r = b - A x, d = q = 0; may improve x first, and returns the sum of those changes' squares over
-  // the pixels.
+  // Sets the system, before the team starts.
+  virtual void set(const LinearSystem<T>& system) = 0;
+  // r = b - A x, d = q = 0. May improve x first. Returns the sum of the squares of these changes
+  // over the pixels.
   virtual Sums begin(const Worker& worker) = 0;
-  // z = M^-1 r; returns r^T z.
+  // z = M^-1 r. Returns r^T z.
   virtual Sums precondition(const Worker& worker) = 0;
   // d = z + beta d, q = A d
   virtual Turn turn(const Worker& worker, const Sums& beta) = 0;
-  // x += alpha d, r -= alpha q; `precondition` comes next, if anything.
+  // x += alpha d, r -= alpha q. Only `precondition` or `end` may follow.
   virtual void descend(const Worker& worker, const Sums& alpha) = 0;
-  // Whatever x still lacks.
+  // Completes x.
   virtual void end(const Worker& worker) = 0;
 };
 

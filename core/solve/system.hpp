@@ -1,4 +1,4 @@
-// A y = b for any number of channels: which parts have data, the start, and PCG in groups.
+// Solve systems A y = b with any number of channels on one grid, by PCG on groups of channels.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "base/channels.hpp"
-#include "base/vectors.hpp"
+#include "base/channel_groups.hpp"
+#include "base/vector_loops.hpp"
 #include "grid/grid.hpp"
 #include "grid/pyramid_transfer.hpp"
 #include "solve/components.hpp"
@@ -20,8 +20,8 @@
 
 namespace bilateral {
 
-// Solves systems A y = b on one grid, one after another. What they share is made once: memory,
-// conductances, connected components.
+// Solves systems on one grid, one after another. The systems share memory, conductances and
+// connected components.
 template <class T>
 class SystemSolver {
  public:
@@ -36,12 +36,12 @@ class SystemSolver {
         diagonals_(std::make_unique<Diagonals<T>>(multigrid)),
         threads_(threads) {}
 
-  // Whether each vertex was connected to data in the last solve; empty: all were.
+  // Whether each vertex was connected to data in the last solve. Empty if all were.
   const std::vector<std::uint8_t>& active() const { return active_; }
 
-  // Solves for all channels. x holds the start on entry and the solution on return; parts of the
-  // grid without data get the pyramid start if `fill` is set, else they keep theirs. `scale` is
-  // the size of the answer per channel.
+  // Solves for all channels. x holds the start on entry and the solution on return. Components
+  // without data get the pyramid start if `fill` is set, and keep x otherwise. `scale` is the size
+  // of the solution per channel.
   PcgResult solve(const T* weight, const T* weighted, std::size_t channels, const double* scale,
                   T* x, bool fill, const PcgOptions& options) {
     weight_ = weight;
@@ -49,8 +49,8 @@ class SystemSolver {
     find_gaps(weighted, channels, x, fill, options);
     PcgResult all;
     all.converged = true;
-    if (options.most_steps <= 0) return all;
-    each_group(channels, [&](auto K, std::size_t first, std::size_t count) {
+    if (options.max_iterations <= 0) return all;
+    each_channel_group(channels, [&](auto K, std::size_t first, std::size_t count) {
       join(all, solve_group<K>(weighted, channels, first, count, scale, x, options));
       return !all.cancelled;
     });
@@ -77,7 +77,7 @@ class SystemSolver {
     return components_;
   }
 
-  // Which vertices may move, and whether the problem is stiff.
+  // Finds the vertices that may change, and whether the problem is stiff.
   void find_gaps(const T* weighted, std::size_t channels, T* x, bool fill,
                  const PcgOptions& options) {
     const T* weight = weight_;
@@ -105,10 +105,10 @@ class SystemSolver {
     group_scale.fill(1);
     std::copy_n(scale + first, count, group_scale.begin());
     if (channels == K) return solve_channels<K>(weighted, group_scale, x, options);
-    const Buffer<T> b = take<K>(weighted, grid_.vertices, channels, first, count);
-    Buffer<T> y = take<K>(x, grid_.vertices, channels, first, count);
+    const Buffer<T> b = gather_channels<K>(weighted, grid_.vertices, channels, first, count);
+    Buffer<T> y = gather_channels<K>(x, grid_.vertices, channels, first, count);
     PcgResult result = solve_channels<K>(b.data(), group_scale, y.data(), options);
-    give<K>(y, grid_.vertices, channels, first, count, x);
+    scatter_channels<K>(y, grid_.vertices, channels, first, count, x);
     return result;
   }
 
@@ -116,16 +116,16 @@ class SystemSolver {
   PcgResult solve_channels(const T* b, const std::array<double, K>& scale, T* x,
                            PcgOptions options) {
     PcgResult all;
-    const int most = options.most_steps;
+    const int max_iterations = options.max_iterations;
     const auto after_step = options.after_step;
     options.after_step = [&](int step, double residual) {
       return after_step && after_step(static_cast<int>(all.residuals.size()) + step, residual);
     };
-    const Task<T> task{weight_, active_.empty() ? nullptr : active_.data(), b, x,
-                       options.smoothness};
+    const LinearSystem<T> system{weight_, active_.empty() ? nullptr : active_.data(), b, x,
+                                 options.smoothness};
     for (bool done = false; !done;) {
-      options.most_steps = most - static_cast<int>(all.residuals.size());
-      const PcgResult part = pcg(steps<K>(), task, grid_.pixels(), scale, options);
+      options.max_iterations = max_iterations - static_cast<int>(all.residuals.size());
+      const PcgResult part = pcg(steps<K>(), system, grid_.pixels(), scale, options);
       all.residuals.insert(all.residuals.end(), part.residuals.begin(), part.residuals.end());
       all.moved += part.moved;
       all.converged = part.converged;
@@ -135,9 +135,9 @@ class SystemSolver {
       if (!done) {
         const double shift = shift_components<K>(grid_, components(), weight_, b, scale, x);
         all.moved += shift;
-        done = shift <= std::max(options.tolerance, options.of_movement * all.moved);
+        done = shift <= std::max(options.tolerance, options.movement_fraction * all.moved);
       }
-      if (!done && static_cast<int>(all.residuals.size()) >= most) {
+      if (!done && static_cast<int>(all.residuals.size()) >= max_iterations) {
         all.converged = false;
         done = true;
       }
@@ -145,7 +145,7 @@ class SystemSolver {
     return all;
   }
 
-  // One group's result into that of all: the slowest and the largest count.
+  // Merges the result of one group into that of all groups: the worst of each number.
   static void join(PcgResult& all, const PcgResult& group) {
     all.converged = all.converged && group.converged;
     all.cancelled = group.cancelled;
@@ -163,9 +163,9 @@ class SystemSolver {
   std::unique_ptr<Diagonals<T>> diagonals_;
   int threads_;
   const T* weight_ = nullptr;
-  bool stiff_ = false;     // so that constants must be looked after, see shift_components
-  Components components_;  // once they matter
-  std::vector<std::uint8_t> active_;  // empty: everywhere
+  bool stiff_ = false;                // whether constants need shift_components
+  Components components_;             // found when needed
+  std::vector<std::uint8_t> active_;  // empty: all vertices
   std::tuple<AnySteps<1>, AnySteps<4>, AnySteps<8>> steps_;
 };
 

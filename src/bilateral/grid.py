@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bilateral import color, validation
 from bilateral.backends import cpu
+from bilateral.numerics import policy
 
 Array = NDArray[Any]
 
@@ -177,16 +178,24 @@ class BilateralGrid:
         weights = validation.blur(blur, len(sigma_space) + len(sigmas))
         self.shape: tuple[int, ...] = pixels.shape[:-1]
         self._features = pixels
-        try:
-            self._core = cpu.build_grid(pixels, matrix, offset, sigmas, highest, sigma_space)
-        except cpu.PixelError as error:
-            validation.finite_values(name, pixels)
-            raise ValueError(f"{name}: {error}") from None
-        cpu.coarsen(self._core)
         # n B-bar n depends only on the ratios of the weights: scale them to at most 1.
         self._blur_unit = max(weights)
         centre, space, range_ = (weight / self._blur_unit for weight in weights)
-        cpu.bistochastize(self._core, (centre, space, range_))
+        try:
+            self._core = cpu.build_grid(
+                pixels,
+                matrix,
+                offset,
+                sigmas,
+                highest,
+                sigma_space,
+                blur=(centre, space, range_),
+                edge_guard=policy.EDGE_GUARD,
+                lowest_eigenvalue=policy.LOWEST_EIGENVALUE,
+            )
+        except cpu.PixelError as error:
+            validation.finite_values(name, pixels)
+            raise ValueError(f"{name}: {error}") from None
 
     @property
     def n_vertices(self) -> int:
@@ -276,4 +285,4 @@ def frame_change(before: BilateralGrid, after: BilateralGrid) -> Array | None:
     old, new = before._features, after._features
     if old.shape != new.shape or old.dtype != new.dtype or new.shape[-1] == 0:
         return None
-    return cpu.unchanged(old, new, after._change_scale)
+    return cpu.frame_change(old, new, after._change_scale)

@@ -286,14 +286,14 @@ def test_threads_change_nothing(made: tuple[Array, Array, Array]) -> None:
         bilateral.set_num_threads(threads)
 
 
-def test_relative_depth_is_one_in_the_middle_of_any_region() -> None:
+def test_label_depth_is_one_in_the_middle_of_any_region() -> None:
     labels = np.zeros((40, 60), np.int32)
     labels[:, 30:33] = 1
-    depth = cpu.relative_depth(labels, 40)
+    depth = cpu.label_depth(labels, 40)
     assert (depth[:, 31] == 1).all()
     np.testing.assert_allclose(depth[:, [30, 32]], 1 / 3)
     assert (depth[:, 0] == 1).all()
-    assert (cpu.relative_depth(np.zeros((4, 5), np.int32), 3) == 1).all()
+    assert (cpu.label_depth(np.zeros((4, 5), np.int32), 3) == 1).all()
 
 
 def test_islands_take_the_label_around_them() -> None:

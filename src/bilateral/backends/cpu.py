@@ -1,6 +1,10 @@
-"""The operations on the CPU, by the C++ core. Arrays are C-contiguous float32 or float64."""
+"""Call the C++ core: every operation on the CPU.
+
+Arrays are C-contiguous float32 or float64 unless a function says otherwise.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,18 +14,34 @@ from bilateral import _core
 from bilateral.threads import get_num_threads
 
 Array = NDArray[Any]
-Grid = _core.Grid
 Loss = _core.Loss
 Samples = _core.Samples32 | _core.Samples64
-Solver = _core.Solver32 | _core.Solver64
+PixelGraph = _core.PixelGraph32 | _core.PixelGraph64
 
 
 LARGEST_BLUR = 2048.0
-"""The largest radius that `defocus` takes, in pixels."""
+"""Largest radius that `defocus` accepts, in pixels."""
 
 
 class PixelError(ValueError):
-    """Pixels have values that no grid can hold."""
+    """The grid cannot hold the values of some pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A grid of the core, with the numbers of it that Python needs."""
+
+    core: _core.Grid
+    n_vertices: int
+    _mass: NDArray[np.float32]
+
+    def mass(self) -> NDArray[np.float32]:
+        """Return the number of pixels of each vertex."""
+        return self._mass
+
+    def coordinates(self) -> list[int]:
+        """Return the cells of all vertices, one vertex after another."""
+        return self.core.coordinates()
 
 
 def build_grid(
@@ -31,49 +51,74 @@ def build_grid(
     sigmas: Sequence[float],
     highest: float | None,
     sigma_space: Sequence[float],
+    *,
+    blur: tuple[float, float, float],
+    edge_guard: float,
+    lowest_eigenvalue: float,
 ) -> Grid:
-    """Vertices and edges of the simplified bilateral grid of (H, W, C) or (T, H, W, C) pixels.
+    """Build the simplified bilateral grid of (H, W, C) or (T, H, W, C) pixels.
 
-    Their features are ``matrix @ pixel + offset``, of which only three may be mixed. Pixels are
-    from 0 to `highest` as a rule, and of any size if that is None. `sigma_space` is in the order
-    of the pixels' axes.
+    The grid has vertices, edges, the pyramid down to one vertex, and the vector n for which
+    D_n B-bar D_n has the row sums m (supplement, Algorithm 1).
+
+    Parameters
+    ----------
+    pixels : array
+        uint8, uint16, float32 or float64.
+    matrix, offset : arrays
+        The features of a pixel are ``matrix @ pixel + offset``. The matrix may mix channels only
+        if there are three.
+    sigmas : sequence of float
+        Size of a cell in each feature.
+    highest : float, optional
+        Pixels are usually between 0 and this value. None: they have any size.
+    sigma_space : sequence of float
+        Size of a cell in pixels, in the order of the axes of the pixels.
+    blur : (centre, space, range)
+        Weights of B-bar.
+    edge_guard : float
+        See `bilateral.numerics.policy.EDGE_GUARD`.
+    lowest_eigenvalue : float
+        See `bilateral.numerics.policy.LOWEST_EIGENVALUE`.
     """
-    features, threads = (matrix.tolist(), offset.tolist(), list(sigmas)), get_num_threads()
     try:
-        return _core.build_grid(pixels, *features, highest, list(sigma_space), threads)
+        return Grid(
+            *_core.build_grid(
+                pixels,
+                matrix.tolist(),
+                offset.tolist(),
+                list(sigmas),
+                highest,
+                list(sigma_space),
+                edge_guard,
+                blur,
+                lowest_eigenvalue,
+                get_num_threads(),
+            )
+        )
     except ValueError as error:
         raise PixelError(str(error)) from None
 
 
-def coarsen(grid: Grid) -> None:
-    """Build the pyramid, down to one vertex."""
-    grid.coarsen(get_num_threads())
-
-
-def bistochastize(grid: Grid, blur: tuple[float, float, float]) -> None:
-    """Find n such that D_n B-bar D_n has the row sums m (supplement, Algorithm 1)."""
-    grid.bistochastize(*blur, get_num_threads())
-
-
 def splat(grid: Grid, pixels: Array, shape: tuple[int, ...]) -> Array:
-    """S pixels: (*shape[, K]) to (n_vertices[, K])."""
+    """Compute S pixels: (*shape[, K]) to (n_vertices[, K])."""
     out = np.empty((grid.n_vertices, *pixels.shape[len(shape) :]), pixels.dtype)
-    grid.splat(pixels, out, get_num_threads())
+    grid.core.splat(pixels, out, get_num_threads())
     return out
 
 
 def slice_(grid: Grid, vertices: Array, shape: tuple[int, ...], out: Array | None = None) -> Array:
-    """S^T vertices: (n_vertices[, K]) to (*shape[, K]), in `out` if given."""
+    """Compute S^T vertices: (n_vertices[, K]) to (*shape[, K]). `out` receives it, if given."""
     if out is None:
         out = np.empty((*shape, *vertices.shape[1:]), vertices.dtype)
-    grid.slice(vertices, out, get_num_threads())
+    grid.core.slice(vertices, out, get_num_threads())
     return out
 
 
 def blur(grid: Grid, vertices: Array) -> Array:
-    """B-bar vertices."""
+    """Compute B-bar vertices."""
     out = np.empty_like(vertices)
-    grid.blur(vertices, out, get_num_threads())
+    grid.core.blur(vertices, out, get_num_threads())
     return out
 
 
@@ -87,56 +132,56 @@ def slice_gradients(
     of_target: Array | None,
     of_confidence: Array | None,
 ) -> None:
-    """The products c z and sum_k z_k (t_k - y_k) + extra at each pixel, into those wanted.
+    """Write c z to `of_target` and sum_k z_k (t_k - y_k) + extra to `of_confidence`.
 
-    z, y and extra are given at the vertices.
+    Both results belong to pixels; either may be None. z, y and extra belong to vertices.
     """
-    grid.slice_gradients(
+    grid.core.slice_gradients(
         z, y, extra, target, confidence, of_target, of_confidence, get_num_threads()
     )
 
 
 def smoothness_product(grid: Grid, x: Array, y: Array) -> float:
-    """x^T (D_m - D_n B-bar D_n) y, the sum over the channels of (n_vertices, K)."""
-    return grid.smoothness_product(x, y, get_num_threads())
+    """Compute x^T (D_m - D_n B-bar D_n) y, summed over the channels of (n_vertices, K)."""
+    return grid.core.smoothness_product(x, y, get_num_threads())
 
 
 def rms(grid: Grid, vertices: Array) -> NDArray[np.float64]:
-    """Root of the mean square over the pixels, per channel of (n_vertices, K)."""
+    """Compute the root mean square over the pixels of each channel of (n_vertices, K)."""
     out = np.empty(vertices.shape[1])
-    grid.rms(vertices, out)
+    grid.core.rms(vertices, out)
     return out
 
 
-def unchanged(before: Array, after: Array, scale: Sequence[float]) -> Array:
-    """A weight per pixel, float32: 1 for the same values, 0 from a change of 3 / scale on."""
+def frame_change(before: Array, after: Array, scale: Sequence[float]) -> Array:
+    """Compute a float32 weight per pixel: 1 for equal values, 0 from a change of 3 / scale on."""
     weight = np.empty(after.shape[:-1], np.float32)
-    _core.unchanged(before, after, scale, weight, get_num_threads())
+    _core.frame_change(before, after, scale, weight, get_num_threads())
     return weight
 
 
 def median(image: Array, size: int) -> Array:
-    """Median over size x size pixels of an (H, W, K) image, uint8, uint16, float32 or float64."""
+    """Filter an (H, W, K) uint8, uint16 or float image by the median over size x size pixels."""
     out = np.empty_like(image)
     _core.median(image, out, size, get_num_threads())
     return out
 
 
-def relative_depth(labels: NDArray[np.int32], radius: int) -> NDArray[np.float32]:
-    """Distance to the nearest outline of (H, W) labels, relative to the largest one nearby.
+def label_depth(labels: NDArray[np.int32], radius: int) -> NDArray[np.float32]:
+    """Compute the distance of each pixel to the nearest outline, relative to the largest nearby.
 
-    "Nearby" is in the same region, up to `radius` pixels along its row and then its column.
-    Labels below 0 are unknown, and 1 is the result where there is no outline.
+    "Nearby" means in the same region, up to `radius` pixels along the row, then along the column.
+    `labels` are (H, W); labels below 0 are unknown. The result is 1 where there is no outline.
     """
     out = np.empty(labels.shape, np.float32)
-    _core.relative_depth(labels, radius, out, get_num_threads())
+    _core.label_depth(labels, radius, out, get_num_threads())
     return out
 
 
 def majority(labels: NDArray[np.int32], classes: int, radius: int) -> NDArray[np.int32]:
-    """The (H, W) label that fills more than half of the window around each pixel, or its own.
+    """Replace each label by the label that fills more than half of its window, if there is one.
 
-    Labels are from 0 to `classes` - 1, the window's sides 2 `radius` + 1 pixels.
+    `labels` are (H, W), from 0 to `classes` - 1. The sides of the window are 2 `radius` + 1 pixels.
     """
     out = np.empty_like(labels)
     _core.majority(labels, classes, radius, out, get_num_threads())
@@ -144,7 +189,7 @@ def majority(labels: NDArray[np.int32], classes: int, radius: int) -> NDArray[np
 
 
 class Matches(NamedTuple):
-    """What block matching found: an interval around the best disparity; the best of the right."""
+    """Result of block matching: an interval around the best disparity, and the best of each view."""
 
     lower: NDArray[np.float32]
     upper: NDArray[np.float32]
@@ -152,24 +197,27 @@ class Matches(NamedTuple):
     right: NDArray[np.float32]
 
 
-def match_blocks(left: Array, right: Array, most: int, window: int, margin: float) -> Matches:
-    """Match (H, W) float32 views over disparities from 0 to `most`, which is below W.
+def match_blocks(
+    left: Array, right: Array, max_disparity: int, window: int, margin: float
+) -> Matches:
+    """Match (H, W) float32 views over disparities from 0 to `max_disparity`, which is below W.
 
-    Costs are compared over window x window pixels; the interval holds those up to 1 + `margin`
-    times the best.
+    Costs are summed over window x window pixels. The interval holds the disparities with a cost of
+    up to 1 + `margin` times the best.
     """
-    found = Matches(*(np.empty(left.shape, np.float32) for _ in range(4)))
-    _core.match_blocks(left, right, most + 1, window // 2, margin, found, get_num_threads())
-    return found
+    matches = Matches(*(np.empty(left.shape, np.float32) for _ in range(4)))
+    threads = get_num_threads()
+    _core.match_blocks(left, right, max_disparity + 1, window // 2, margin, matches, threads)
+    return matches
 
 
 def defocus(
     image: Array, layers: Array, radii: Sequence[float], blades: int, rotation: float
 ) -> Array:
-    """Blur an (H, W, 1 or 3) float32 image by layers, each over what lies behind it.
+    """Blur an (H, W, 1 or 3) float32 image by layers, each over the layers behind it.
 
-    `layers` (H, W) are float32 numbers from -n, the farthest, over 0, which stays sharp, to n;
-    layers k and -k blur by ``radii[k]``. 0 blades make a disc.
+    `layers` (H, W) are float32 numbers from -n, the farthest, to n, the nearest; 0 stays sharp.
+    The layers k and -k blur by ``radii[k]``. 0 blades make a disc.
     """
     out = np.empty_like(image)
     _core.defocus(image, layers, radii, blades, rotation, out, get_num_threads())
@@ -177,42 +225,47 @@ def defocus(
 
 
 class Observation(NamedTuple):
-    """S c and S (c t), and what was seen on the way."""
+    """S c and S (c t), with statistics of the target and its confidence."""
 
     weight: Array
     weighted: Array
     known: int
+    """Number of pixels with data."""
     confidence: float
+    """Sum of their confidences."""
     low: Array
+    """Lowest value of each channel among them."""
     high: Array
     invalid: int | None
+    """The first pixel whose confidence is negative or not finite."""
 
 
 def splat_target(grid: Grid, target: Array, confidence: Array | None) -> Observation:
-    """Splat a (..., K) target with its confidence; non-finite values count as 0."""
+    """Splat a (..., K) target with its confidence. Pixels with non-finite values have no data."""
     weight = np.empty(grid.n_vertices, target.dtype)
     weighted = np.empty((grid.n_vertices, target.shape[-1]), target.dtype)
-    seen = grid.splat_target(target, confidence, weight, weighted, get_num_threads())
-    known, total, low, high, invalid = seen
+    known, total, low, high, invalid = grid.core.splat_target(
+        target, confidence, weight, weighted, get_num_threads()
+    )
     return Observation(weight, weighted, known, total, np.array(low), np.array(high), invalid)
 
 
 def samples(grid: Grid, target: Array) -> Samples:
-    """The known pixels of a (..., K) target in an order that suits `splat_robust`."""
+    """Collect the known pixels of a (..., K) target in the order that `splat_robust` needs."""
     kind = _core.Samples32 if target.dtype == np.float32 else _core.Samples64
-    return kind(grid, target, get_num_threads())
+    return kind(grid.core, target, get_num_threads())
 
 
 def splat_robust(samples: Samples, loss: Loss, y: Array, weight: Array, weighted: Array) -> float:
-    """Splat a target with the confidence that a loss gives it by its distance from y.
+    """Splat a target with the weights of a loss at its distance from y as confidence.
 
-    The sums go to `weight` and `weighted`; returns the sum of the confidences.
+    Writes the sums to `weight` and `weighted`. Returns the sum of the confidences.
     """
     return samples.splat(loss, y, weight, weighted, get_num_threads())
 
 
 def covariance(weight: Array, weighted: Array) -> tuple[Array, Array]:
-    """Mean of the channels over the vertices by weight, and their covariance's lower triangle."""
+    """Compute the weighted mean of the channels and the lower triangle of their covariance."""
     channels = weighted.shape[1]
     mean, products = np.empty(channels), np.empty((channels, channels))
     _core.covariance(weight, weighted, mean, products, get_num_threads())
@@ -220,78 +273,86 @@ def covariance(weight: Array, weighted: Array) -> tuple[Array, Array]:
 
 
 def project(weight: Array, weighted: Array, mean: Array, basis: Array) -> Array:
-    """``(weighted - weight * mean) @ basis.T``: the channels in terms of a basis."""
-    few = np.empty((len(weight), len(basis)), weight.dtype)
-    _core.project(weight, weighted, mean, basis, few, get_num_threads())
-    return few
+    """Compute ``(weighted - weight * mean) @ basis.T``: the channels in terms of a basis."""
+    reduced = np.empty((len(weight), len(basis)), weight.dtype)
+    _core.project(weight, weighted, mean, basis, reduced, get_num_threads())
+    return reduced
 
 
-def expand(few: Array, mean: Array, basis: Array) -> Array:
-    """``few @ basis + mean``: all channels again."""
-    many = np.empty((len(few), len(mean)), few.dtype)
-    _core.expand(few, mean, basis, many, get_num_threads())
-    return many
+def expand(reduced: Array, mean: Array, basis: Array) -> Array:
+    """Compute ``reduced @ basis + mean``: all channels from their projection."""
+    full = np.empty((len(reduced), len(mean)), reduced.dtype)
+    _core.expand(reduced, mean, basis, full, get_num_threads())
+    return full
 
 
 def start(grid: Grid, weight: Array, weighted: Array, initial: str, smoothness: float) -> Array:
-    """The paper's start, "pyramid" or "flat", or the multigrid hierarchy's, "nested".
+    """Compute the paper's start, "pyramid" or "flat", or the start of multigrid, "nested".
 
     The nested start is 0 where there is no data.
     """
-    x = np.empty_like(weighted)
+    x, threads = np.empty_like(weighted), get_num_threads()
     if initial == "nested":
-        grid.nested_start(weight, weighted, smoothness, x, get_num_threads())
+        grid.core.nested_start(weight, weighted, smoothness, x, threads)
+    elif initial == "pyramid":
+        grid.core.pyramid_start(weight, weighted, x, threads)
     else:
-        grid.start(weight, weighted, initial == "pyramid", x, get_num_threads())
+        grid.core.flat_start(weight, weighted, x, threads)
     return x
 
 
 def push_pull(grid: Grid, vertices: Array) -> Array:
-    """H vertices: each one's own value and its means over ever larger surroundings.
+    """Compute H vertices: each value plus its weighted means over the levels of the pyramid.
 
     H is symmetric, and the paper's start is H S (c t) / H S c.
     """
     out = np.empty_like(vertices)
-    grid.push_pull(vertices, out, get_num_threads())
+    grid.core.push_pull(vertices, out, get_num_threads())
     return out
 
 
 def draw_probes(grid: Grid, weight: Array, smoothness: float, seed: int, probes: int) -> Array:
-    """Right-hand sides (n_vertices, probes) with covariance A, at most 64; the seed has 64 bits."""
+    """Draw at most 64 right-hand sides (n_vertices, probes) with covariance A; a 64-bit seed."""
     b = np.empty((grid.n_vertices, probes), weight.dtype)
-    grid.draw_probes(weight, smoothness, seed, b, get_num_threads())
+    grid.core.draw_probes(weight, smoothness, seed, b, get_num_threads())
     return b
 
 
 def with_data(grid: Grid, weight: Array) -> NDArray[np.bool_]:
-    """Whether each vertex is connected to one with a weight above 0."""
+    """Return whether each vertex is connected to a vertex with a weight above 0."""
     out = np.empty(grid.n_vertices, np.bool_)
-    grid.with_data(weight, out)
+    grid.core.with_data(weight, out)
     return out
 
 
-def solver(grid: Grid, dtype: np.dtype[Any], preconditioner: str) -> Solver:
-    """Memory and whatever else solves on one grid share; not for two threads at once."""
-    kind = _core.Solver32 if dtype == np.float32 else _core.Solver64
-    return kind(grid, preconditioner, get_num_threads())
+@dataclass(slots=True)
+class Solver:
+    """Memory and matrices that solves on one grid in one dtype share; not for two threads at once."""
+
+    grid: Grid
+    preconditioner: str
+    core: _core.Solver | None = None
+    """The first solve creates it."""
 
 
 def was_with_data(solver: Solver, n_vertices: int) -> NDArray[np.bool_]:
-    """`with_data` of the solver's last problem, which it has found."""
+    """Return `with_data` of the last system of a solver that has solved one."""
+    if solver.core is None:
+        raise ValueError("solver: expected one that has solved a system, got a new one.")
     out = np.empty(n_vertices, np.bool_)
-    solver.with_data(out)
+    solver.core.with_data(out)
     return out
 
 
 class Outcome(NamedTuple):
-    """How PCG went."""
+    """Result of PCG."""
 
     residuals: list[float]
     """The error estimate after each step."""
     converged: bool
-    """Whether all channels were finished in the end."""
+    """Whether all channels converged."""
     moved: float
-    """At most how far x went, RMS over the pixels, relative to the scale."""
+    """Upper bound of the distance that x moved, RMS over the pixels and relative to the scale."""
 
 
 def pcg(
@@ -303,40 +364,65 @@ def pcg(
     *,
     fill: bool,
     smoothness: float,
-    least_steps: int,
-    most_steps: int,
+    min_iterations: int,
+    max_iterations: int,
     tolerance: float,
-    of_movement: float,
+    movement_fraction: float,
+    step_noise: float,
+    error_window: int,
     callback: Callable[[int, float], Any] | None,
 ) -> Outcome:
-    """Improve x in place, until its error is `tolerance` or that part of the way from the start.
+    """Improve x in place by preconditioned conjugate gradients.
 
-    Parts of the grid without data get the pyramid start if `fill`, else they keep x.
+    Parameters
+    ----------
+    solver : Solver
+    weight, weighted : arrays
+        S c and S (c t).
+    x : (n_vertices, K) array
+        The start, then the solution.
+    scale : (K,) array
+        Size of the solution, to which error estimates are relative.
+    fill : bool
+        Give components without data the pyramid start; else they keep x.
+    smoothness : float
+    min_iterations, max_iterations : int
+    tolerance : float
+        Stop at this error; negative: after `max_iterations`.
+    movement_fraction : float
+        Also stop when the error falls below this fraction of the distance moved.
+    step_noise : float
+        See `bilateral.numerics.policy.STEP_NOISE`.
+    error_window : int
+        See `bilateral.numerics.policy.ERROR_WINDOW`.
+    callback : function of (step, residual), optional
     """
-    return Outcome(
-        *solver.solve(
-            weight,
-            weighted,
-            x,
-            scale.tolist(),
-            fill,
-            smoothness,
-            least_steps,
-            most_steps,
-            tolerance,
-            of_movement,
-            callback,
-        )
+    solver.core, residuals, converged, moved = _core.solve(
+        solver.core,
+        solver.grid.core,
+        solver.preconditioner,
+        weight,
+        weighted,
+        x,
+        scale.tolist(),
+        fill,
+        smoothness,
+        min_iterations,
+        max_iterations,
+        tolerance,
+        movement_fraction,
+        step_noise,
+        error_window,
+        callback,
+        get_num_threads(),
     )
-
-
-PixelGraph = _core.PixelGraph32 | _core.PixelGraph64
+    return Outcome(residuals, converged, moved)
 
 
 def pixel_graph(
     reference: Array, dtype: np.dtype[Any], smoothness: float, sigma: float
 ) -> PixelGraph:
-    """The graph of an (H, W, C) reference's pixels, each joined to its eight neighbours."""
+    """Join each pixel of an (H, W, C) reference to its eight neighbours."""
     kind = _core.PixelGraph32 if dtype == np.float32 else _core.PixelGraph64
     graph: PixelGraph = kind.of(reference, smoothness, sigma, get_num_threads())
     return graph
@@ -355,7 +441,7 @@ def polish(
     rounds: int,
     steps: int,
 ) -> Array:
-    """Smooth an (H, W) map in place on the graph, near to a target and to block means."""
+    """Smooth an (H, W) map in place on a graph, near to a target and to block means."""
     if low is not None and low_weight is not None:
         low, low_weight = (part.astype(z.dtype, copy=False) for part in (low, low_weight))
     threads = get_num_threads()
@@ -364,25 +450,25 @@ def polish(
 
 
 def block_means(pixels: Array, shape: tuple[int, ...]) -> Array:
-    """Means of an (H, W) map over blocks, as many as `shape` says along each axis."""
+    """Compute the means of an (H, W) map over blocks. `shape` is the number of blocks per axis."""
     means = np.empty(shape, pixels.dtype)
     _core.block_means(pixels, means, get_num_threads())
     return means
 
 
 def spread_blocks(values: Array, shape: tuple[int, ...]) -> Array:
-    """The adjoint of `block_means`: to each pixel its part of its block's value."""
+    """Apply the adjoint of `block_means`: spread the value of each block over its pixels."""
     pixels = np.empty(shape, values.dtype)
     _core.spread_blocks(values, pixels, get_num_threads())
     return pixels
 
 
 class Filtered(NamedTuple):
-    """A filtered image, and what was found in it."""
+    """Result of the domain transform, and whether the image was suitable."""
 
     pixels: Array
     known: bool
-    """Whether any pixel has data; if not, there is no result."""
+    """Whether a pixel has data; if not, there is no result."""
     large: bool
     """Whether a value is too large for differences; if so, there is no result."""
 
@@ -397,8 +483,8 @@ def domain_transform(
 ) -> Filtered:
     """Filter an (H, W, K) image along an (H, W, C) reference, in float32 unless `precise`.
 
-    Neighbours p, q share exp(-(step + level * sum_c |I_c(p) - I_c(q)|)) in the first pass, with
-    `scale` = (step, level), and the square of that in each following one.
+    Neighbours p, q have the weight exp(-(step + level * sum_c |I_c(p) - I_c(q)|)) in the first
+    pass, with `scale` = (step, level), and the square of the weight before in each further pass.
     """
     kind = _core.DomainTransform64 if precise else _core.DomainTransform32
     threads = get_num_threads()
@@ -410,10 +496,10 @@ def domain_transform(
 def visible(
     claim: Array, surface: Array, trusted: NDArray[np.bool_], tolerance: float
 ) -> NDArray[np.bool_]:
-    """Whether the right view sees a left view's pixels at the disparities `claim`, float32.
+    """Return whether the right view sees the pixels of the left view at the disparities `claim`.
 
-    They must lie inside it, and no trusted pixel of the map `surface` on the same column there may
-    have a disparity larger by more than the tolerance.
+    The right view sees a pixel that lies inside it, unless a trusted pixel of the map `surface` on
+    the same column there has a disparity larger by more than the tolerance. Maps are float32.
     """
     out = np.empty(claim.shape, np.bool_)
     _core.visible(claim, surface, trusted, tolerance, out, get_num_threads())
@@ -423,9 +509,9 @@ def visible(
 def find_regions(
     values: Array, mask: NDArray[np.bool_], tolerance: float
 ) -> tuple[NDArray[np.int32], int]:
-    """Label the pixels of a mask, from 1, by connected region of about the same float32 value.
+    """Label the connected regions of a mask with about the same float32 value, from 1.
 
-    Returns the labels, 0 outside the mask, and the number of regions.
+    Returns the labels, which are 0 outside the mask, and the number of regions.
     """
     labels = np.empty(values.shape, np.int32)
     return labels, _core.find_regions(values, mask, tolerance, labels)

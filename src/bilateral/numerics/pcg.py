@@ -131,7 +131,7 @@ class SystemSolver:
     ) -> Outcome:
         options, key = self._options, (x.dtype, preconditioner)
         if key not in self._solvers:
-            self._solvers = {key: cpu.solver(core_of(self._grid), x.dtype, preconditioner)}
+            self._solvers = {key: cpu.Solver(core_of(self._grid), preconditioner)}
         return cpu.pcg(
             self._solvers[key],
             system.weight,
@@ -140,10 +140,12 @@ class SystemSolver:
             system.scale,
             fill=fill,
             smoothness=system.smoothness,
-            least_steps=min_steps,
-            most_steps=min(options.max_iterations, np.iinfo(np.int32).max),
+            min_iterations=min_steps,
+            max_iterations=min(options.max_iterations, np.iinfo(np.int32).max),
             tolerance=options.stop_tolerance if tolerance is None else tolerance,
-            of_movement=movement_fraction,
+            movement_fraction=movement_fraction,
+            step_noise=policy.STEP_NOISE,
+            error_window=policy.ERROR_WINDOW,
             callback=callback,
         )
 

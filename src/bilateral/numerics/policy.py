@@ -19,6 +19,13 @@ EDGE_GUARD = 1e-9
 """Added to a coordinate in units of cells before it is rounded down, so that a value on the border
 of two cells falls into the upper one in spite of rounding errors."""
 
+LOWEST_EIGENVALUE = -0.98
+"""Lowest eigenvalue of the normalized blur that the Chebyshev steps of the bistochastization assume.
+At -1 they would not converge."""
+
+STEP_NOISE = 0.05
+"""Steps below this many units of rounding (epsilon) are noise: the solve has converged."""
+
 ERROR_WINDOW = 256
 """The error estimate compares two windows of at most this many steps."""
 

@@ -104,7 +104,7 @@ def test_relative_depth(labels: Array, radius: int) -> None:
         for name in ("_ROWS", "_COLUMNS", "_BLOCK"):
             patch.setattr(depth_kernels, name, 8)
         found = depth_kernels.relative_depth(tensor(labels), radius)
-    expected = cpu.relative_depth(labels, radius)
+    expected = cpu.label_depth(labels, radius)
     np.testing.assert_allclose(found.cpu().numpy(), expected, rtol=1e-6)
 
 

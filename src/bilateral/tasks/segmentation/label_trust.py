@@ -75,7 +75,7 @@ def trust(labels: NDArray[np.int32], known: Array | None, radius: int) -> Array:
     """
     if known is not None:
         labels = np.where(known, labels, np.int32(-1))
-    c: Array = -np.expm1(-2 * np.square(cpu.relative_depth(labels, radius)))
+    c: Array = -np.expm1(-2 * np.square(cpu.label_depth(labels, radius)))
     return np.maximum(c, np.float32(LEAST_TRUST))
 
 

@@ -1,4 +1,5 @@
-// Any number of channels in groups of one, four or eight, which the solver's loops are made for.
+// Split channels into groups of one, four or eight, the numbers that the solver's loops are
+// compiled for.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +10,10 @@
 
 namespace bilateral {
 
-// f(K, first, count) for each group of `count` channels, padded to the constant K, until it returns
-// false.
+// Calls f(K, first, count) for each group of `count` channels, padded to the constant K, until f
+// returns false.
 template <class F>
-void each_group(std::size_t channels, F&& f) {
+void each_channel_group(std::size_t channels, F&& f) {
   bool more = true;
   for (std::size_t first = 0; first < channels && more;) {
     const std::size_t left = channels - first,
@@ -27,10 +28,10 @@ void each_group(std::size_t channels, F&& f) {
   }
 }
 
-// Channels [first, first + count) of a vertex array with `channels` channels, padded to K.
+// Copies the channels [first, first + count) of a vertex array, padded with zeros to K channels.
 template <std::size_t K, class T>
-Buffer<T> take(const T* from, std::size_t vertices, std::size_t channels, std::size_t first,
-               std::size_t count) {
+Buffer<T> gather_channels(const T* from, std::size_t vertices, std::size_t channels,
+                          std::size_t first, std::size_t count) {
   Buffer<T> out(vertices * K);
   for (std::size_t v = 0; v < vertices; ++v)
     for (std::size_t k = 0; k < K; ++k)
@@ -38,10 +39,10 @@ Buffer<T> take(const T* from, std::size_t vertices, std::size_t channels, std::s
   return out;
 }
 
-// The other way round.
+// Copies such a group back to the channels [first, first + count) of a vertex array.
 template <std::size_t K, class T>
-void give(const Buffer<T>& from, std::size_t vertices, std::size_t channels, std::size_t first,
-          std::size_t count, T* to) {
+void scatter_channels(const Buffer<T>& from, std::size_t vertices, std::size_t channels,
+                      std::size_t first, std::size_t count, T* to) {
   for (std::size_t v = 0; v < vertices; ++v)
     for (std::size_t k = 0; k < count; ++k) to[v * channels + first + k] = from[v * K + k];
 }

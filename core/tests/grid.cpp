@@ -1,0 +1,193 @@
+// Test the grid: ranks of keys, vertices, edges, pyramid, bistochastization, splat.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "grid/bistochastize.hpp"
+#include "grid/edges.hpp"
+#include "grid/keys.hpp"
+#include "grid/splat.hpp"
+#include "tests/check.hpp"
+#include "tests/random_image.hpp"
+
+namespace bilateral {
+
+namespace {
+
+template <class Key>
+void test_ranker(Random& random) {
+  Ranker<Key> ranker;
+  for (const std::size_t n : {1, 2, 7, 8, 9, 63, 64, 65, 256, 700, 1024, 1025, 5000})
+    for (const std::size_t values : {1, 3, 30, 2000}) {
+      std::vector<Key> keys(n);
+      for (Key& key : keys) key = static_cast<Key>(below(random, values) * 977);
+      std::vector<std::uint32_t> ranks(n);
+      const std::size_t count = ranker.rank(keys.data(), n, ranks.data());
+      std::vector<Key> expected(keys);
+      std::sort(expected.begin(), expected.end());
+      expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+      CHECK(count == expected.size());
+      CHECK(std::equal(expected.begin(), expected.end(), ranker.distinct.begin()));
+      std::vector<std::uint32_t> counts(count, 0);
+      bool right = true;
+      for (std::size_t i = 0; i < n; ++i) {
+        right = right && expected[ranks[i]] == keys[i];
+        ++counts[ranks[i]];
+      }
+      CHECK(right);
+      CHECK(std::equal(counts.begin(), counts.end(), ranker.counts.begin()));
+    }
+}
+
+std::uint32_t vertex_of(const Grid& grid, std::size_t y, std::size_t x) {
+  const std::size_t p = y * grid.width + x;
+  std::size_t row = 0;
+  for (std::size_t r = 0; r < grid.rows(); ++r)
+    each_pixel_run(grid, r, [&](std::size_t begin, std::size_t end) {
+      if (begin <= p && p < end) row = r;
+    });
+  return std::visit(
+      [&](const auto& index) {
+        return grid.row_vertex[row] + static_cast<std::uint32_t>(index[p]);
+      },
+      grid.pixel);
+}
+
+void test_structure(Random& random) {
+  struct Case {
+    std::size_t height, width, channels, noise;
+    double sigma_xy, sigma;
+    std::size_t frames = 1;
+    double sigma_t = 1;
+  };
+  const Case cases[] = {{1, 1, 1, 9, 8, 8},
+                        {1, 300, 1, 200, 3, 4},
+                        {37, 1, 3, 40, 2.5, 8},
+                        {40, 50, 3, 30, 8, 8},
+                        {33, 47, 3, 250, 5.3, 6},
+                        {20, 30, 1, 250, 0.6, 5},
+                        {64, 64, 3, 250, 64, 2},
+                        {30, 30, 3, 250, 4, 1e-4},
+                        {1, 1, 0, 1, 8, 8},
+                        {30, 40, 8, 90, 4, 60},
+                        {6, 1, 1, 9, 2, 8, 6, 2},
+                        {130, 60, 3, 250, 4, 20, 10, 2.5},
+                        {200, 40, 1, 250, 2, 30, 5, 0.6},
+                        {150, 50, 2, 250, 3, 40, 15, 1},
+                        {90, 30, 0, 1, 1, 1, 9, 1}};
+  for (const Case& c : cases) {
+    const Image image(random, c.height, c.width, c.channels, c.noise);
+    const Grid grid = make_grid(image, c.sigma_xy, c.sigma, 2, c.frames, c.sigma_t);
+    const std::size_t frame = c.height / c.frames;
+    std::map<std::vector<std::int64_t>, std::uint32_t> vertices;
+    std::vector<float> mass(grid.vertices, 0);
+    const auto all_coordinates = coordinates(grid);
+    bool right = true;
+    for (std::size_t y = 0; y < c.height; ++y)
+      for (std::size_t x = 0; x < c.width; ++x) {
+        std::vector<std::int64_t> cell{
+            static_cast<std::int64_t>(static_cast<double>(x) / c.sigma_xy + edge_guard),
+            static_cast<std::int64_t>(static_cast<double>(y % frame) / c.sigma_xy + edge_guard)};
+        if (c.frames > 1)
+          cell.push_back(
+              static_cast<std::int64_t>(static_cast<double>(y / frame) / c.sigma_t + edge_guard));
+        for (std::size_t k = 0; k < c.channels; ++k)
+          cell.push_back(static_cast<std::int64_t>(
+              image.pixels[(y * c.width + x) * c.channels + k] / c.sigma + edge_guard));
+        const std::uint32_t vertex = vertex_of(grid, y, x);
+        right = right && vertex < grid.vertices;
+        right = right && vertices.emplace(cell, vertex).first->second == vertex;
+        right = right && std::equal(cell.begin(), cell.end(),
+                                    all_coordinates.begin() + std::ptrdiff_t(vertex * cell.size()));
+        mass[vertex] += 1;
+      }
+    CHECK(right);
+    CHECK(vertices.size() == grid.vertices);
+    CHECK(std::equal(mass.begin(), mass.end(), grid.mass.data()));
+
+    std::set<std::pair<std::uint32_t, std::uint32_t>> expected, edges;
+    for (const auto& [cell, vertex] : vertices)
+      for (std::size_t k = 0; k < cell.size(); ++k) {
+        auto next = cell;
+        ++next[k];
+        const auto at = vertices.find(next);
+        if (at != vertices.end()) expected.emplace(vertex, at->second);
+      }
+    std::size_t count = 0;
+    for (std::size_t kind = 0; kind < edge_kinds; ++kind)
+      for (std::size_t band = 0; band < grid.bands(); ++band)
+        each_edge(grid, band, kind, [&](std::size_t, std::size_t a, std::size_t b, auto ends) {
+          edges.emplace(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b));
+          if constexpr (ends != Ends::only_b) ++count;
+        });
+    CHECK(edges == expected);
+    CHECK(count == expected.size());
+
+    if (!grid.levels.empty()) CHECK(grid.levels[0].band == grid.band_vertex);
+    std::size_t last = grid.vertices;
+    for (const Level& level : grid.levels) {
+      for (std::size_t band = 0; band + 1 < level.band.size(); ++band)
+        CHECK(std::all_of(level.parent.data() + level.band[band],
+                          level.parent.data() + level.band[band + 1], [&](std::uint32_t parent) {
+                            return parent >= level.parent_band[band] &&
+                                   parent < level.parent_band[band + 1];
+                          }));
+      CHECK(level.parent.size() == last);
+      last = level.size.size();
+      double total = 0;
+      for (std::size_t i = 0; i < last; ++i) total += level.size[i];
+      CHECK(total == static_cast<double>(grid.vertices));
+      CHECK(level.band.back() == level.parent.size() && level.parent_band.back() == last);
+    }
+    CHECK(last == 1);
+  }
+}
+
+template <class T>
+void test_bistochastize(Random& random) {
+  const Image image(random, 90, 110, 3, 30);
+  const Grid grid = make_grid(image, 4, 8, 2);
+  Buffer<T> n(grid.vertices, T{1});
+  const int steps = bistochastize(grid, n, {1e-5, -0.98}, 2);
+  CHECK(steps < 40);
+  std::vector<T> blurred(grid.vertices);
+  blur(grid, n.data(), 1, blurred.data(), 2);
+  bool right = true;
+  for (std::size_t i = 0; i < grid.vertices; ++i)
+    right = right && std::abs(n[i] * blurred[i] / T(grid.mass[i]) - 1) < T(3e-5);
+  CHECK(right);
+}
+
+void test_invalid_confidence(Random& random) {
+  const Image image(random, 21, 35, 1, 30);
+  const Grid grid = make_grid(image, 8, 8, 2);
+  const std::vector<float> target(grid.pixels(), 1.0f);
+  std::vector<float> weight(grid.vertices), b(grid.vertices);
+  for (const float bad :
+       {-1.0f, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> confidence(grid.pixels(), 1.0f);
+    confidence[500] = confidence[600] = bad;
+    const InputStats stats =
+        splat_target(grid, target.data(), confidence.data(), 1, weight.data(), b.data(), 2);
+    CHECK(stats.invalid == 500);
+  }
+}
+
+}  // namespace
+
+void test_grid(Random& random) {
+  test_ranker<NarrowKey>(random);
+  test_ranker<WideKey>(random);
+  test_structure(random);
+  test_bistochastize<float>(random);
+  test_bistochastize<double>(random);
+  test_invalid_confidence(random);
+}
+
+}  // namespace bilateral

@@ -1,0 +1,142 @@
+// Test the operations on label maps.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "labels/label_depth.hpp"
+#include "labels/majority.hpp"
+#include "labels/regions.hpp"
+#include "tests/check.hpp"
+
+namespace bilateral {
+
+namespace {
+
+// Random rectangles of a few labels, with the label -1 among them if `unknown`.
+std::vector<std::int32_t> blobs(Random& random, std::size_t height, std::size_t width,
+                                bool unknown) {
+  std::vector<std::int32_t> labels(height * width, 0);
+  for (int blob = 0; blob < 6; ++blob) {
+    const std::size_t top = below(random, height), left = below(random, width);
+    const std::size_t tall = 1 + below(random, height), wide = 1 + below(random, width);
+    const auto label = static_cast<std::int32_t>(below(random, 4)) - (unknown ? 1 : 0);
+    for (std::size_t y = top; y < std::min(top + tall, height); ++y)
+      for (std::size_t x = left; x < std::min(left + wide, width); ++x)
+        labels[y * width + x] = label;
+  }
+  return labels;
+}
+
+// Compares with brute force over all outline pixels.
+void test_label_depth(Random& random) {
+  for (const auto& [height, width] :
+       {std::pair<std::size_t, std::size_t>{1, 1}, {1, 40}, {40, 1}, {37, 45}, {300, 260}})
+    for (const std::size_t radius : {0, 1, 7}) {
+      const auto labels = blobs(random, height, width, true);
+      const auto at = [&](std::size_t y, std::size_t x) { return labels[y * width + x]; };
+      std::vector<std::array<std::size_t, 2>> edges;
+      for (std::size_t y = 0; y < height; ++y)
+        for (std::size_t x = 0; x < width; ++x) {
+          const auto differs = [&](std::size_t v, std::size_t u) {
+            return at(v, u) >= 0 && at(y, x) >= 0 && at(v, u) != at(y, x);
+          };
+          if ((y > 0 && differs(y - 1, x)) || (y + 1 < height && differs(y + 1, x)) ||
+              (x > 0 && differs(y, x - 1)) || (x + 1 < width && differs(y, x + 1)))
+            edges.push_back({y, x});
+        }
+      const auto difference = [](std::size_t a, std::size_t b) {
+        return static_cast<double>(a) - static_cast<double>(b);
+      };
+      const bool compare = height * width < 2000;  // brute force takes long
+      std::vector<double> distance(height * width), thick(height * width);
+      for (std::size_t i = 0; compare && i < distance.size(); ++i) {
+        distance[i] = std::numeric_limits<double>::infinity();
+        for (const auto& [y, x] : edges)
+          distance[i] = std::min(
+              distance[i], std::hypot(difference(i / width, y), difference(i % width, x)) + 0.5);
+      }
+      const auto along = [&](std::vector<double> from, std::size_t step, std::size_t n) {
+        std::vector<double> to = from;
+        for (std::size_t i = 0; i < to.size(); ++i) {
+          const std::size_t place = i / step % n;
+          for (std::size_t k = 1; k <= std::min(radius, place); ++k) {
+            if (labels[i - k * step] != labels[i]) break;
+            to[i] = std::max(to[i], from[i - k * step]);
+          }
+          for (std::size_t k = 1; k <= radius && place + k < n; ++k) {
+            if (labels[i + k * step] != labels[i]) break;
+            to[i] = std::max(to[i], from[i + k * step]);
+          }
+        }
+        return to;
+      };
+      thick = along(along(distance, 1, width), width, height);
+      std::vector<float> first(height * width), out(height * width);
+      label_depth(labels.data(), height, width, radius, first.data(), 1);
+      label_depth(labels.data(), height, width, radius, out.data(), 3);
+      CHECK(first == out);
+      bool right = true;
+      for (std::size_t i = 0; compare && i < out.size(); ++i) {
+        const double expected = std::isinf(distance[i]) ? 1 : distance[i] / thick[i];
+        right = right && std::abs(static_cast<double>(out[i]) - expected) < 1e-5;
+      }
+      CHECK(right);
+    }
+}
+
+void test_majority(Random& random) {
+  for (const auto& [height, width] :
+       {std::pair<std::size_t, std::size_t>{1, 1}, {1, 30}, {30, 1}, {31, 42}, {280, 260}})
+    for (const std::size_t radius : {0, 1, 3}) {
+      auto labels = blobs(random, height, width, false);
+      for (auto& label : labels)
+        if (below(random, 4) == 0) label = static_cast<std::int32_t>(below(random, 4));
+      std::vector<std::int32_t> out(labels.size());
+      majority(labels.data(), height, width, 4, radius, out.data(), 3);
+      bool right = true;
+      const auto r = static_cast<std::ptrdiff_t>(radius);
+      const auto inside = [](std::size_t i, std::ptrdiff_t by, std::size_t n) {
+        const auto moved = static_cast<std::ptrdiff_t>(i) + by;
+        return static_cast<std::size_t>(
+            std::clamp<std::ptrdiff_t>(moved, 0, static_cast<std::ptrdiff_t>(n) - 1));
+      };
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        std::array<std::ptrdiff_t, 4> count{};
+        for (std::ptrdiff_t v = -r; v <= r; ++v)
+          for (std::ptrdiff_t u = -r; u <= r; ++u) {
+            const std::size_t y = inside(i / width, v, height), x = inside(i % width, u, width);
+            ++count[static_cast<std::size_t>(labels[y * width + x])];
+          }
+        std::int32_t expected = labels[i];
+        for (std::size_t k = 0; k < 4; ++k)
+          if (2 * count[k] > (2 * r + 1) * (2 * r + 1)) expected = static_cast<std::int32_t>(k);
+        right = right && out[i] == expected;
+      }
+      CHECK(right);
+    }
+}
+
+void test_regions() {
+  const std::vector<float> values = {1, 1, 5, 1,  //
+                                     9, 1, 5, 1,  //
+                                     1, 1, 1, 1};
+  const bool mask[] = {true, true, true, true, true, true, true, true, true, false, true, true};
+  std::vector<std::int32_t> labels(12);
+  CHECK(find_regions(values.data(), mask, 3, 4, 0.5f, labels.data()) == 5);
+  const std::vector<std::int32_t> expected = {1, 1, 2, 3, 4, 1, 2, 3, 5, 0, 3, 3};
+  CHECK(labels == expected);
+}
+
+}  // namespace
+
+void test_labels(Random& random) {
+  test_regions();
+  test_label_depth(random);
+  test_majority(random);
+}
+
+}  // namespace bilateral

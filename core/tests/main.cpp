@@ -1,0 +1,34 @@
+// Test the core against brute force on random input, under the sanitizers too. Python tests compare
+// the algorithms with their oracles.
+//
+// Arguments name the folders to test; without arguments, all are tested.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/check.hpp"
+
+int main(int argc, char** argv) {
+  using namespace bilateral;
+  const std::vector<std::pair<std::string, void (*)(Random&)>> folders = {
+      {"grid", test_grid},       {"multigrid", test_multigrid}, {"solve", test_solve},
+      {"filters", test_filters}, {"labels", test_labels},       {"stereo", test_stereo},
+      {"defocus", test_defocus}};
+  const std::vector<std::string> names(argv + 1, argv + argc);
+  std::size_t tested = 0;
+  for (const auto& [name, test] : folders) {
+    if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
+    Random random(1);
+    test(random);
+    ++tested;
+  }
+  if (!names.empty() && tested != names.size()) {
+    std::printf("no such folder\n");
+    return EXIT_FAILURE;
+  }
+  std::printf("%d passed, %d failed\n", checks - failures, failures);
+  return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,48 @@
+// Random images and their grids, the input of most tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "grid/build.hpp"
+#include "grid/grid.hpp"
+#include "grid/pyramid.hpp"
+#include "tests/check.hpp"
+
+namespace bilateral {
+
+inline constexpr double edge_guard = 1e-9;
+
+struct Image {
+  std::size_t height, width, channels;
+  std::vector<std::uint8_t> pixels;
+
+  Image(Random& random, std::size_t h, std::size_t w, std::size_t c, std::size_t noise)
+      : height(h), width(w), channels(c), pixels(h * w * c) {
+    for (std::size_t i = 0; i < pixels.size(); ++i)
+      pixels[i] = static_cast<std::uint8_t>((i / (7 * c)) % 3 * 60 + below(random, noise));
+  }
+
+  Reference<std::uint8_t> reference(double sigma, std::size_t frames = 1) const {
+    FeatureMap map;
+    map.gain.fill(1);
+    map.sigma.fill(sigma);
+    return {pixels.data(), frames, height / frames, width, channels, map, 255};
+  }
+};
+
+// The grid of an image with a pyramid and the paper's blur. With `frames`, the image holds them one
+// below the other.
+inline Grid make_grid(const Image& image, double sigma_xy, double sigma, int threads,
+                      std::size_t frames = 1, double sigma_t = 1) {
+  const SpaceSigmas space{frames > 1 ? 3u : 2u, sigma_xy, sigma_xy, sigma_t};
+  Grid grid = build_grid(image.reference(sigma, frames), space, edge_guard, threads);
+  build_pyramid(grid, threads);
+  grid.centre = 2;
+  grid.space = 1;
+  grid.range = 0.125;
+  return grid;
+}
+
+}  // namespace bilateral

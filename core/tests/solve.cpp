@@ -1,0 +1,127 @@
+// Test the solver with the paper's preconditioner, and the splat with robust weights.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "grid/bistochastize.hpp"
+#include "grid/pyramid_transfer.hpp"
+#include "grid/splat.hpp"
+#include "solve/robust.hpp"
+#include "solve/system.hpp"
+#include "tests/check.hpp"
+#include "tests/random_image.hpp"
+
+namespace bilateral {
+
+namespace {
+
+// Solves with the pyramid start and the pyramid preconditioner. Returns the sliced solution.
+template <class T>
+std::vector<T> solve(const Grid& grid, const std::vector<T>& target,
+                     const std::vector<T>& confidence, std::size_t channels, int threads,
+                     int steps) {
+  Buffer<T> n(grid.vertices, T{1});
+  bistochastize(grid, n, {sizeof(T) == 4 ? 2e-6 : 1e-12, -0.98}, threads);
+  std::vector<T> weight(grid.vertices), b(grid.vertices * channels), x(b.size());
+  const InputStats stats = splat_target(grid, target.data(), confidence.data(), channels,
+                                        weight.data(), b.data(), threads);
+  CHECK(stats.invalid == InputStats::none);
+  pyramid_start(grid, weight.data(), b.data(), channels, x.data(), threads);
+  PcgOptions options;
+  options.smoothness = 4;
+  options.max_iterations = steps;
+  options.error_window = 256;
+  options.tolerance = 0;
+  const std::vector<double> scale(channels, 1.0);
+  SystemSolver<T>(grid, n.data(), Preconditioning::pyramid, threads)
+      .solve(weight.data(), b.data(), channels, scale.data(), x.data(), true, options);
+  std::vector<T> out(grid.pixels() * channels);
+  slice(grid, x.data(), channels, out.data(), threads);
+  return out;
+}
+
+template <class T>
+void test_pyramid(Random& random) {
+  std::uniform_real_distribution<T> uniform(0, 1);
+  for (const std::size_t channels : {1, 2, 4, 9}) {
+    const Image image(random, 150, 170, 3, 50);
+    const Grid grid = make_grid(image, 2, 8, 3);
+    std::vector<T> confidence(grid.pixels()), target(grid.pixels() * channels);
+    for (T& c : confidence) c = below(random, 5) == 0 ? uniform(random) : T{0};
+    for (T& t : target) t = uniform(random);
+    for (std::size_t i = 0; i < 40; ++i)
+      target[below(random, target.size())] = std::numeric_limits<T>::quiet_NaN();
+    const auto one = solve(grid, target, confidence, channels, 1, 20);
+    for (const int threads : {2, 3, 7})
+      CHECK(one == solve(grid, target, confidence, channels, threads, 20));
+    CHECK(std::all_of(one.begin(), one.end(), [](T v) { return v > T(-0.5) && v < T(1.5); }));
+    std::fill(target.begin(), target.end(), T(0.25));
+    const auto constant = solve(grid, target, confidence, channels, 2, 20);
+    CHECK(std::all_of(constant.begin(), constant.end(),
+                      [](T v) { return std::abs(v - T(0.25)) < T(1e-5); }));
+  }
+}
+
+// Compares the splat with robust weights with a plain sum over all pixels.
+template <class T>
+void test_splat_robust(Random& random) {
+  std::uniform_real_distribution<T> uniform(0, 1);
+  const Loss losses[] = {{Loss::Shape::power, 2, 3, -2},     {Loss::Shape::power, 2, 3, -1},
+                         {Loss::Shape::power, 2, 3, -0.5},   {Loss::Shape::power, 2, 3, 0},
+                         {Loss::Shape::power, 2, 3, -3.5},   {Loss::Shape::huber, 2, 3, 0},
+                         {Loss::Shape::exponential, 2, 3, 0}};
+  const auto weight_of = [](const Loss& loss, double square) {
+    const double z = loss.rate * square;
+    if (loss.shape == Loss::Shape::huber) return loss.gain * (z > 1 ? 1 / std::sqrt(z) : 1);
+    if (loss.shape == Loss::Shape::exponential) return loss.gain * std::exp(-z);
+    return loss.gain * std::pow(1 + z, loss.exponent);
+  };
+  for (const std::size_t channels : {1, 3}) {
+    const Image image(random, 61, 83, 1, 50);
+    const Grid grid = make_grid(image, 16, 8, 2);
+    std::vector<T> target(grid.pixels() * channels), y(grid.vertices * channels);
+    for (T& t : target)
+      t = below(random, 9) == 0 ? std::numeric_limits<T>::infinity() : uniform(random);
+    for (T& v : y) v = uniform(random);
+    std::vector<T> at(target.size());
+    slice(grid, y.data(), channels, at.data(), 1);
+    for (const Loss& loss : losses) {
+      std::vector<double> c(grid.pixels()), ct(target.size()), sums(grid.vertices),
+          weighted(y.size());
+      for (std::size_t p = 0; p < c.size(); ++p) {
+        double square = 0;
+        for (std::size_t i = p * channels; i < (p + 1) * channels; ++i)
+          square += std::pow(static_cast<double>(at[i]) - static_cast<double>(target[i]), 2);
+        c[p] = std::isfinite(square) ? weight_of(loss, square) : 0;
+        for (std::size_t i = p * channels; i < (p + 1) * channels; ++i)
+          ct[i] = c[p] > 0 ? c[p] * static_cast<double>(target[i]) : 0;
+      }
+      splat(grid, c.data(), 1, sums.data(), 1);
+      splat(grid, ct.data(), channels, weighted.data(), 1);
+      std::vector<T> w(sums.size()), wt(weighted.size());
+      const Samples<T> samples(grid, target.data(), channels, 2);
+      const double total = splat_robust(samples, loss, y.data(), w.data(), wt.data(), 2);
+      const auto near = [](double a, T b) {
+        return std::abs(a - static_cast<double>(b)) <= 1e-5 * (1 + std::abs(a));
+      };
+      CHECK(std::equal(sums.begin(), sums.end(), w.begin(), near));
+      CHECK(std::equal(weighted.begin(), weighted.end(), wt.begin(), near));
+      CHECK(std::abs(total - std::accumulate(c.begin(), c.end(), 0.0)) <= 1e-5 * total);
+    }
+  }
+}
+
+}  // namespace
+
+void test_solve(Random& random) {
+  test_pyramid<float>(random);
+  test_pyramid<double>(random);
+  test_splat_robust<float>(random);
+  test_splat_robust<double>(random);
+}
+
+}  // namespace bilateral
