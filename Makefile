@@ -6,7 +6,7 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
            pyproject.toml CMakeLists.txt
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test test-cuda lint format core-test sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
+.PHONY: help demo test test-cuda lint format stubs core-test sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -28,11 +28,16 @@ lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	$(BIN)/python -m nanobind.stubgen -q -m bilateral._core -o $(VENV)/_core.pyi
+	diff -u src/bilateral/_core.pyi $(VENV)/_core.pyi # `make stubs` writes the first anew
 
 format: $(VENV)/installed-test ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/clang-format -i $(CPP)
+
+stubs: $(VENV)/installed-test ## write the types of the C++ module, src/bilateral/_core.pyi
+	$(BIN)/python -m nanobind.stubgen -q -m bilateral._core -o src/bilateral/_core.pyi
 
 core-test: $(VENV)/installed-test ## the C++ core's own tests
 	$(call core_tests,release)

@@ -1,217 +1,398 @@
-"""The C++ core. Use it through ``bilateral.ops.cpu``."""
+"""The C++ core. Use it through `bilateral.backends.cpu`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Annotated, overload
 
+import numpy
 from numpy.typing import NDArray
 
+
 class Grid:
+    """The simplified bilateral grid of a reference."""
+
+    def coordinates(self) -> list[int]:
+        """
+        Return the cell of each vertex: x, y, t of a video or volume, then the features.
+        """
+
     @property
-    def n_vertices(self) -> int: ...
-    def coarsen(self, threads: int) -> None: ...
-    def bistochastize(self, centre: float, space: float, range: float, threads: int) -> None: ...
-    def mass(self) -> NDArray[Any]: ...
-    def coordinates(self) -> list[int]: ...
-    def splat(self, pixels: NDArray[Any], out: NDArray[Any], threads: int) -> None: ...
-    def slice(self, vertices: NDArray[Any], out: NDArray[Any], threads: int) -> None: ...
-    def blur(self, vertices: NDArray[Any], out: NDArray[Any], threads: int) -> None: ...
-    def slice_gradients(
-        self,
-        z: NDArray[Any],
-        y: NDArray[Any],
-        extra: NDArray[Any] | None,
-        target: NDArray[Any],
-        confidence: NDArray[Any] | None,
-        of_target: NDArray[Any] | None,
-        of_confidence: NDArray[Any] | None,
-        threads: int,
-    ) -> None: ...
-    def smoothness_product(self, x: NDArray[Any], y: NDArray[Any], threads: int) -> float: ...
-    def rms(self, vertices: NDArray[Any], out: NDArray[Any]) -> None: ...
-    def splat_target(
-        self,
-        target: NDArray[Any],
-        confidence: NDArray[Any] | None,
-        weight: NDArray[Any],
-        weighted: NDArray[Any],
-        threads: int,
-    ) -> tuple[int, float, list[float], list[float], int | None]: ...
-    def start(
-        self,
-        weight: NDArray[Any],
-        weighted: NDArray[Any],
-        pyramid: bool,
-        x: NDArray[Any],
-        threads: int,
-    ) -> None: ...
-    def push_pull(self, vertices: NDArray[Any], out: NDArray[Any], threads: int) -> None: ...
-    def nested_start(
-        self,
-        weight: NDArray[Any],
-        weighted: NDArray[Any],
-        smoothness: float,
-        x: NDArray[Any],
-        threads: int,
-    ) -> None: ...
-    def draw_probes(
-        self,
-        weight: NDArray[Any],
-        smoothness: float,
-        seed: int,
-        b: NDArray[Any],
-        threads: int,
-    ) -> None: ...
-    def with_data(self, weight: NDArray[Any], out: NDArray[Any]) -> None: ...
+    def build_seconds(self) -> tuple[float, float, float]:
+        """
+        Seconds for vertices and edges, for the pyramid, and for the bistochastization.
+        """
+
+    @overload
+    def splat(self, pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def splat(self, pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write S pixels."""
+
+    @overload
+    def slice(self, vertices: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def slice(self, vertices: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write S^T vertices."""
+
+    @overload
+    def blur(self, vertices: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def blur(self, vertices: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write B-bar vertices."""
+
+    @overload
+    def push_pull(self, vertices: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def push_pull(self, vertices: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write H vertices, the pyramid's sum of means."""
+
+    @overload
+    def slice_gradients(self, z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], extra: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, of_target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, of_confidence: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, threads: int) -> None: ...
+
+    @overload
+    def slice_gradients(self, z: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], extra: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, of_target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, of_confidence: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, threads: int) -> None:
+        """
+        Write the gradients c z of the target and z (t - y) + extra of the confidence.
+        """
+
+    @overload
+    def smoothness_product(self, x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int) -> float: ...
+
+    @overload
+    def smoothness_product(self, x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], threads: int) -> float:
+        """Return x^T (D_m - D_n B-bar D_n) y."""
+
+    @overload
+    def rms(self, vertices: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None: ...
+
+    @overload
+    def rms(self, vertices: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
+        """Write the root mean square over the pixels of each channel."""
+
+    @overload
+    def splat_target(self, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> tuple[int, float, list[float], list[float], int | None]: ...
+
+    @overload
+    def splat_target(self, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> tuple[int, float, list[float], list[float], int | None]:
+        """
+        Write S c and S (c t). Returns the number of known pixels, their total confidence, the lowest and highest value per channel, and the first pixel with an invalid confidence.
+        """
+
+    @overload
+    def pyramid_start(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def pyramid_start(self, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write the paper's hierarchical start."""
+
+    @overload
+    def flat_start(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def flat_start(self, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """
+        Write the mean of each vertex, or the hierarchical start where there is no data.
+        """
+
+    @overload
+    def draw_probes(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], smoothness: float, seed: int, b: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def draw_probes(self, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], smoothness: float, seed: int, b: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write random right-hand sides with the covariance A."""
+
+    @overload
+    def with_data(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None: ...
+
+    @overload
+    def with_data(self, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
+        """
+        Write whether each vertex is connected to a vertex with a weight above 0.
+        """
+
+    @overload
+    def nested_start(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], smoothness: float, x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def nested_start(self, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], smoothness: float, x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """
+        Write the solution of full multigrid above the grid, 0 where there is no data.
+        """
+
+@overload
+def build_grid(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
+
+@overload
+def build_grid(pixels: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
+
+@overload
+def build_grid(pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
+
+@overload
+def build_grid(pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]:
+    """
+    Build and bistochastize a grid. Returns the grid, its number of vertices and its mass.
+    """
+
+@overload
+def frame_change(before: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], after: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], scale: Sequence[float], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def frame_change(before: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], after: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], scale: Sequence[float], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def frame_change(before: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], after: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], scale: Sequence[float], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def frame_change(before: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], after: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], scale: Sequence[float], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """
+    Write a weight per pixel: 1 for equal values, 0 from a change of 3 / scale on.
+    """
+
+class Solver:
+    """Memory and matrices that the solves on one grid share."""
+
+    def with_data(self, out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
+        """Write whether each vertex was connected to data in the last solve."""
+
+@overload
+def solve(solver: Solver | None, grid: Grid, preconditioner: str, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], scale: Sequence[float], fill: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None, threads: int) -> tuple[Solver, list[float], bool, float]: ...
+
+@overload
+def solve(solver: Solver | None, grid: Grid, preconditioner: str, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], scale: Sequence[float], fill: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None, threads: int) -> tuple[Solver, list[float], bool, float]:
+    """
+    Improve x in place by PCG, with a new solver if there is none. Returns the solver, the error estimate after each step, whether all channels converged, and how far x moved.
+    """
 
 class Loss:
-    @staticmethod
-    def power(gain: float, rate: float, exponent: float) -> Loss: ...
-    @staticmethod
-    def exponential(gain: float, rate: float) -> Loss: ...
-    @staticmethod
-    def huber(gain: float, rate: float) -> Loss: ...
+    """The weight rho'(e) / e of a robust loss, as a function of e^2."""
 
-class _Samples:
-    def __init__(self, grid: Grid, target: NDArray[Any], threads: int) -> None: ...
+    @staticmethod
+    def power(gain: float, rate: float, exponent: float) -> Loss:
+        """gain (1 + rate e^2)^exponent"""
+
+    @staticmethod
+    def exponential(gain: float, rate: float) -> Loss:
+        """gain exp(-rate e^2)"""
+
+    @staticmethod
+    def huber(gain: float, rate: float) -> Loss:
+        """gain min(1, 1 / sqrt(rate e^2))"""
+
+class Samples32:
+    """The known pixels of a target, in the order of a robust splat."""
+
+    def __init__(self, grid: Grid, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int) -> None:
+        """Collect the known pixels of a target."""
+
     @property
-    def known(self) -> int: ...
+    def known(self) -> int:
+        """Number of known pixels."""
+
     @property
-    def size(self) -> list[float]: ...
-    def splat(
-        self,
-        loss: Loss,
-        y: NDArray[Any],
-        weight: NDArray[Any],
-        weighted: NDArray[Any],
-        threads: int,
-    ) -> float: ...
+    def size(self) -> list[float]:
+        """Largest magnitude of each channel."""
 
-class Samples32(_Samples): ...
-class Samples64(_Samples): ...
+    def splat(self, loss: Loss, y: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> float:
+        """
+        Write S c and S (c t) with the weights c of a loss. Returns the sum of c.
+        """
 
-class _Solver:
-    def __init__(self, grid: Grid, preconditioner: str, threads: int) -> None: ...
-    def solve(
-        self,
-        weight: NDArray[Any],
-        weighted: NDArray[Any],
-        x: NDArray[Any],
-        scale: Sequence[float],
-        fill: bool,
-        smoothness: float,
-        least_steps: int,
-        most_steps: int,
-        tolerance: float,
-        of_movement: float,
-        callback: Callable[[int, float], Any] | None,
-    ) -> tuple[list[float], bool, float]: ...
-    def with_data(self, out: NDArray[Any]) -> None: ...
+class Samples64:
+    """The known pixels of a target, in the order of a robust splat."""
 
-class Solver32(_Solver): ...
-class Solver64(_Solver): ...
+    def __init__(self, grid: Grid, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], threads: int) -> None:
+        """Collect the known pixels of a target."""
 
-class _DomainTransform:
-    @classmethod
-    def of(cls, reference: NDArray[Any], step: float, level: float, threads: int) -> Self: ...
-    def filter(
-        self,
-        image: NDArray[Any],
-        mass: NDArray[Any] | None,
-        iterations: int,
-        out: NDArray[Any],
-        threads: int,
-    ) -> tuple[bool, bool]: ...
+    @property
+    def known(self) -> int:
+        """Number of known pixels."""
 
-class DomainTransform32(_DomainTransform): ...
-class DomainTransform64(_DomainTransform): ...
+    @property
+    def size(self) -> list[float]:
+        """Largest magnitude of each channel."""
 
-class _PixelGraph:
+    def splat(self, loss: Loss, y: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> float:
+        """
+        Write S c and S (c t) with the weights c of a loss. Returns the sum of c.
+        """
+
+@overload
+def covariance(weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], covariance: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def covariance(weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], covariance: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+    """
+    Write the weighted means of the channels and the lower triangle of their covariance.
+    """
+
+@overload
+def project(weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], basis: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], reduced: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def project(weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], basis: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], reduced: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write basis (weighted - weight mean)."""
+
+@overload
+def expand(reduced: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], basis: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], full: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def expand(reduced: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], basis: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], full: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write basis^T reduced + mean."""
+
+class DomainTransform32:
+    """The domain transform along one reference."""
+
+    @overload
     @staticmethod
-    def of(reference: NDArray[Any], smoothness: float, sigma: float, threads: int) -> Any: ...
-    def polish(
-        self,
-        z: NDArray[Any],
-        anchor: float,
-        target: NDArray[Any] | None,
-        weight: NDArray[Any] | None,
-        low: NDArray[Any] | None,
-        low_weight: NDArray[Any] | None,
-        scale: float,
-        rounds: int,
-        steps: int,
-        threads: int,
-    ) -> None: ...
+    def of(reference: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], step: float, level: float, threads: int) -> DomainTransform32: ...
 
-class PixelGraph32(_PixelGraph): ...
-class PixelGraph64(_PixelGraph): ...
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], step: float, level: float, threads: int) -> DomainTransform32: ...
 
-def block_means(pixels: NDArray[Any], means: NDArray[Any], threads: int) -> None: ...
-def spread_blocks(values: NDArray[Any], pixels: NDArray[Any], threads: int) -> None: ...
-def unchanged(
-    before: NDArray[Any],
-    after: NDArray[Any],
-    scale: Sequence[float],
-    weight: NDArray[Any],
-    threads: int,
-) -> None: ...
-def build_grid(
-    pixels: NDArray[Any],
-    matrix: Sequence[Sequence[float]],
-    offset: Sequence[float],
-    sigma: Sequence[float],
-    nominal_max: float | None,
-    sigma_space: Sequence[float],
-    threads: int,
-) -> Grid: ...
-def covariance(
-    weight: NDArray[Any],
-    weighted: NDArray[Any],
-    mean: NDArray[Any],
-    covariance: NDArray[Any],
-    threads: int,
-) -> None: ...
-def project(
-    weight: NDArray[Any],
-    weighted: NDArray[Any],
-    mean: NDArray[Any],
-    basis: NDArray[Any],
-    few: NDArray[Any],
-    threads: int,
-) -> None: ...
-def expand(
-    few: NDArray[Any], mean: NDArray[Any], basis: NDArray[Any], many: NDArray[Any], threads: int
-) -> None: ...
-def median(image: NDArray[Any], out: NDArray[Any], size: int, threads: int) -> None: ...
-def match_blocks(
-    left: NDArray[Any],
-    right: NDArray[Any],
-    disparities: int,
-    radius: int,
-    margin: float,
-    out: Sequence[NDArray[Any]],
-    threads: int,
-) -> None: ...
-def defocus(
-    image: NDArray[Any],
-    layers: NDArray[Any],
-    radii: Sequence[float],
-    blades: int,
-    rotation: float,
-    out: NDArray[Any],
-    threads: int,
-) -> None: ...
-def relative_depth(labels: NDArray[Any], radius: int, out: NDArray[Any], threads: int) -> None: ...
-def majority(
-    labels: NDArray[Any], classes: int, radius: int, out: NDArray[Any], threads: int
-) -> None: ...
-def visible(
-    claim: NDArray[Any],
-    surface: NDArray[Any],
-    trusted: NDArray[Any],
-    tolerance: float,
-    out: NDArray[Any],
-    threads: int,
-) -> None: ...
-def find_regions(
-    values: NDArray[Any], mask: NDArray[Any], tolerance: float, labels: NDArray[Any]
-) -> int: ...
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], step: float, level: float, threads: int) -> DomainTransform32: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], step: float, level: float, threads: int) -> DomainTransform32:
+        """Compute the weights between neighbouring pixels."""
+
+    @overload
+    def filter(self, image: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], mass: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, iterations: int, out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], threads: int) -> tuple[bool, bool]: ...
+
+    @overload
+    def filter(self, image: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], mass: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, iterations: int, out: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu')], threads: int) -> tuple[bool, bool]: ...
+
+    @overload
+    def filter(self, image: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], mass: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, iterations: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> tuple[bool, bool]:
+        """
+        Filter an image. Returns whether a pixel has data, and whether a value is too large.
+        """
+
+class DomainTransform64:
+    """The domain transform along one reference."""
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], step: float, level: float, threads: int) -> DomainTransform64: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], step: float, level: float, threads: int) -> DomainTransform64: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], step: float, level: float, threads: int) -> DomainTransform64: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], step: float, level: float, threads: int) -> DomainTransform64:
+        """Compute the weights between neighbouring pixels."""
+
+    def filter(self, image: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], mass: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, iterations: int, out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> tuple[bool, bool]:
+        """
+        Filter an image. Returns whether a pixel has data, and whether a value is too large.
+        """
+
+@overload
+def median(image: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], size: int, threads: int) -> None: ...
+
+@overload
+def median(image: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu')], size: int, threads: int) -> None: ...
+
+@overload
+def median(image: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], size: int, threads: int) -> None: ...
+
+@overload
+def median(image: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], size: int, threads: int) -> None:
+    """Write the median over size x size pixels."""
+
+class PixelGraph32:
+    """The graph of the pixels of a reference."""
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], smoothness: float, sigma: float, threads: int) -> PixelGraph32: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], smoothness: float, sigma: float, threads: int) -> PixelGraph32: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], smoothness: float, sigma: float, threads: int) -> PixelGraph32: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], smoothness: float, sigma: float, threads: int) -> PixelGraph32:
+        """Join each pixel to its eight neighbours."""
+
+    def polish(self, z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], anchor: float, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, low: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, low_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scale: float, rounds: int, steps: int, threads: int) -> None:
+        """Smooth z in place, near to a target and to block means."""
+
+@overload
+def block_means(pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], means: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def block_means(pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], means: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write the means of the pixels over blocks."""
+
+@overload
+def spread_blocks(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def spread_blocks(values: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write the adjoint of `block_means`."""
+
+class PixelGraph64:
+    """The graph of the pixels of a reference."""
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], smoothness: float, sigma: float, threads: int) -> PixelGraph64: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], smoothness: float, sigma: float, threads: int) -> PixelGraph64: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], smoothness: float, sigma: float, threads: int) -> PixelGraph64: ...
+
+    @overload
+    @staticmethod
+    def of(reference: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], smoothness: float, sigma: float, threads: int) -> PixelGraph64:
+        """Join each pixel to its eight neighbours."""
+
+    def polish(self, z: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], anchor: float, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, low: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, low_weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, scale: float, rounds: int, steps: int, threads: int) -> None:
+        """Smooth z in place, near to a target and to block means."""
+
+def label_depth(labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], radius: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """
+    Write the distance to the nearest outline, relative to the largest one nearby.
+    """
+
+def majority(labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], classes: int, radius: int, out: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], threads: int) -> None:
+    """
+    Write the label that fills more than half of the window around each pixel.
+    """
+
+def find_regions(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], mask: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], tolerance: float, labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')]) -> int:
+    """Label the connected regions of a mask. Returns their number."""
+
+def match_blocks(left: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], disparities: int, radius: int, margin: float, out: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]], threads: int) -> None:
+    """
+    Match blocks of two views; fills the lower, upper and best disparity, and the right best.
+    """
+
+def visible(claim: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], surface: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], trusted: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], tolerance: float, out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write whether the right view sees the pixels of the left view."""
+
+def defocus(image: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], layers: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], radii: Sequence[float], blades: int, rotation: float, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """Blur an image by layers, each over the layers behind it."""
