@@ -63,4 +63,4 @@ def label_depth(labels: NDArray[np.int32], radius: int) -> NDArray[np.float32]:
     (H, W) float32 array
         From 0 to 1; 1 everywhere if there is no border.
     """
-    return cpu.relative_depth(labels, radius)
+    return cpu.label_depth(labels, radius)
