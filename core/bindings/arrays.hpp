@@ -1,7 +1,7 @@
 // Array arguments of the bindings, and the checks of sizes that memory safety needs.
 //
-// The Python package validates what users pass in; the bindings verify again only what would make
-// the core read or write outside an array.
+// The Python package validates all input. The bindings verify again only the sizes that keep the
+// core from reading or writing outside an array.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,4 @@
-// Compute what a grid keeps for its solves: the pyramid, the bistochastization, and the multigrid
-// hierarchies.
+// Compute the pyramid, the bistochastization and the multigrid hierarchies of a grid.
 #include "bindings/bound_grid.hpp"
 
 #include <algorithm>

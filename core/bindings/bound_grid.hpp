@@ -1,4 +1,4 @@
-// BoundGrid: the grid as Python holds it, with its pyramid, its bistochastization, and its
+// BoundGrid: the grid that Python holds, with its pyramid, its bistochastization, and its
 // multigrid hierarchies once a solve needs them.
 #pragma once
 

@@ -42,22 +42,13 @@ void bound_slice(const BoundGrid& self, const Input<T>& vertices, const Output<T
   slice(self.grid(), vertices.data(), channels, out.data(), threads);
 }
 
-template <class T>
-void bound_blur(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out,
-                int threads) {
+// A linear map from vertices to vertices.
+template <class T, auto apply>
+void bound_map(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
   const std::size_t channels = channels_over(vertices, self.grid().vertices);
   require(out.size() == vertices.size(), "out does not match the input");
   const nb::gil_scoped_release release;
-  blur(self.grid(), vertices.data(), channels, out.data(), threads);
-}
-
-template <class T>
-void bound_push_pull(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out,
-                     int threads) {
-  const std::size_t channels = channels_over(vertices, self.grid().vertices);
-  require(out.size() == vertices.size(), "out does not match the input");
-  const nb::gil_scoped_release release;
-  push_pull_values(self.grid(), vertices.data(), channels, out.data(), threads);
+  apply(self.grid(), vertices.data(), channels, out.data(), threads);
 }
 
 template <class T>
@@ -164,10 +155,10 @@ void define_operators(nb::class_<BoundGrid>& grid) {
            "Write S pixels.")
       .def("slice", &bound_slice<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
            "Write S^T vertices.")
-      .def("blur", &bound_blur<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
-           "Write B-bar vertices.")
-      .def("push_pull", &bound_push_pull<T>, "vertices"_a.noconvert(), "out"_a.noconvert(),
-           "threads"_a, "Write H vertices, the pyramid's sum of means.")
+      .def("blur", &bound_map<T, &blur<T>>, "vertices"_a.noconvert(), "out"_a.noconvert(),
+           "threads"_a, "Write B-bar vertices.")
+      .def("push_pull", &bound_map<T, &push_pull_values<T>>, "vertices"_a.noconvert(),
+           "out"_a.noconvert(), "threads"_a, "Write H vertices, the pyramid's sum of means.")
       .def("slice_gradients", &bound_slice_gradients<T>, "z"_a.noconvert(), "y"_a.noconvert(),
            "extra"_a.noconvert().none(), "target"_a.noconvert(), "confidence"_a.noconvert().none(),
            "of_target"_a.noconvert().none(), "of_confidence"_a.noconvert().none(), "threads"_a,

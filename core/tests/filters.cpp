@@ -65,10 +65,10 @@ void test_domain_transform(Random& random) {
       for (T& v : image) v = uniform(random);
       for (T& m : mass) m = below(random, 3) == 0 ? T{0} : uniform(random);
       mass[below(random, mass.size())] = 1;
-      const auto check = [&](const T* given, const std::vector<T>& used) {
+      const auto check = [&](const T* mass_or_null, const std::vector<T>& used) {
         const auto expected = plain_domain_transform(weights, 3, image, used, channels);
         for (const int threads : {1, 3}) {
-          domain_transform(weights, 3, image.data(), given, channels, out.data(), threads);
+          domain_transform(weights, 3, image.data(), mass_or_null, channels, out.data(), threads);
           double largest = 0;
           for (std::size_t i = 0; i < out.size(); ++i)
             largest = std::max(largest, std::abs(static_cast<double>(out[i]) - expected[i]));
