@@ -189,7 +189,7 @@ def majority(labels: NDArray[np.int32], classes: int, radius: int) -> NDArray[np
 
 
 class Matches(NamedTuple):
-    """Result of block matching: an interval around the best disparity, and the best of each view."""
+    """Result of block matching: an interval around the best disparity; the best of each view."""
 
     lower: NDArray[np.float32]
     upper: NDArray[np.float32]
@@ -327,7 +327,7 @@ def with_data(grid: Grid, weight: Array) -> NDArray[np.bool_]:
 
 @dataclass(slots=True)
 class Solver:
-    """Memory and matrices that solves on one grid in one dtype share; not for two threads at once."""
+    """Memory and matrices for solves on one grid in one dtype; not for two threads at once."""
 
     grid: Grid
     preconditioner: str

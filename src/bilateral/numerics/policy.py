@@ -20,8 +20,8 @@ EDGE_GUARD = 1e-9
 of two cells falls into the upper one in spite of rounding errors."""
 
 LOWEST_EIGENVALUE = -0.98
-"""Lowest eigenvalue of the normalized blur that the Chebyshev steps of the bistochastization assume.
-At -1 they would not converge."""
+"""Lowest eigenvalue of the normalized blur that the Chebyshev steps of the bistochastization
+assume. At -1 they would not converge."""
 
 STEP_NOISE = 0.05
 """Steps below this many units of rounding (epsilon) are noise: the solve has converged."""
