@@ -10,7 +10,7 @@ import sys
 import time
 
 import bilateral.cli.batch
-import bilateral.io.photo
+import bilateral.io.jpeg_bmp
 import bilateral.io.png  # noqa: F401
 from bilateral.cli.main import main
 

@@ -18,7 +18,7 @@ from bilateral.cli.display.console import complain
 from bilateral.cli.display.warning_log import listening
 from bilateral.cli.files.pairing import UsageError
 from bilateral.io import atomic
-from bilateral.io.problems import first_line
+from bilateral.io.messages import one_line
 
 FAILED, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
@@ -141,7 +141,7 @@ def run(argv: list[str]) -> int:
 def _explain(error: Exception, argv: list[str]) -> int:
     """Wrong usage in one line, which points to the help; anything else is our fault."""
     if not hasattr(error, "format_message"):
-        complain(f"unexpected {type(error).__name__}: {first_line(error)} (--debug shows where)")
+        complain(f"unexpected {type(error).__name__}: {one_line(error)} (--debug shows where)")
         return FAILED
     text = error.format_message()
     if not argv:
@@ -150,7 +150,7 @@ def _explain(error: Exception, argv: list[str]) -> int:
     known = {command.callback.__name__ for command in app.registered_commands if command.callback}
     page = f"bilateral {argv[0]} --help" if argv[0] in known else "bilateral --help"
     hint = "quote patterns; " if "unexpected extra argument" in text else ""
-    complain(f"{first_line(text)} ({hint}see {page})")
+    complain(f"{one_line(text)} ({hint}see {page})")
     return USAGE
 
 

@@ -21,7 +21,7 @@ from bilateral.cli.display.warning_log import collected
 from bilateral.cli.files import outputs
 from bilateral.cli.files.pairing import Source, UsageError, expand, leader
 from bilateral.io import atomic
-from bilateral.io.problems import first_line, shown
+from bilateral.io.messages import one_line, printable
 
 FAILED = 1
 
@@ -147,7 +147,7 @@ def run(task: Task, shared: Shared) -> int:
     display.sum_up(list(records.values()))
     for record in (records[key] for key in batch.keys):
         for text in record.warnings:
-            complain(f"{shown(record.input)}: {text}")
+            complain(f"{printable(record.input)}: {text}")
         if record.error is not None:
             complain(record.error)
     return FAILED if any(record.status == "failed" for record in records.values()) else 0
@@ -202,8 +202,8 @@ def _message(error: Exception, name: str) -> str:
     if isinstance(error, io.FileError):  # which names its file
         return str(error)
     if isinstance(error, MemoryError):
-        return f"{shown(name)}: does not fit into memory."
-    text = first_line(error, 500)
+        return f"{printable(name)}: does not fit into memory."
+    text = one_line(error, 500)
     if isinstance(error, ValueError | TypeError):
-        return f"{shown(name)}: {text}"
-    return f"{shown(name)}: unexpected {type(error).__name__}: {text} (--debug shows where)"
+        return f"{printable(name)}: {text}"
+    return f"{printable(name)}: unexpected {type(error).__name__}: {text} (--debug shows where)"

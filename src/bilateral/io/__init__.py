@@ -1,7 +1,8 @@
-"""Pictures and maps from files and to files, every bit kept.
+"""Read and write pictures and maps in files, without loss of bits.
 
-One module per format, imported when the first such file turns up; `formats` has the list.
-Nothing here prints, and every problem with a file is a `FileError` of one line.
+Each format has its own module, which is imported with the first file of that format; `formats`
+lists them. This package prints nothing. Every problem with a file raises a `FileError` whose
+message is one line.
 """
 
 import os
@@ -12,16 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.io import atomic, formats
-from bilateral.io.limits import LIMIT, check_bytes, size_text
+from bilateral.io.errors import CannotHoldError, FileError, MissingPackageError
+from bilateral.io.limits import LIMIT, check_bytes
+from bilateral.io.messages import one_line, os_reason, printable, size_text
 from bilateral.io.options import Options
-from bilateral.io.problems import (
-    CannotHoldError,
-    FileError,
-    MissingPackageError,
-    first_line,
-    reason,
-    shown,
-)
 
 Array = NDArray[Any]
 
@@ -36,28 +31,37 @@ def read(
     page: int | None = None,
     labels: bool = False,
 ) -> Array:
-    """Read a picture or an array, in the dtype that the file has.
+    """Read a picture or an array, in the dtype of the file.
 
-    The content decides on the format; a name that says otherwise is an error.
+    The format is recognized by the content of the file. A file whose suffix names another format
+    is refused.
 
     Parameters
     ----------
     path : path
-        PNG, JPEG, PFM, TIFF, EXR, NPY, NPZ or BMP.
+        A PNG, JPEG, PFM, TIFF, EXR, NPY, NPZ or BMP file.
     limit : int
-        The most bytes the array may take.
+        Maximum size of the array in bytes.
     key : str, optional
-        The name of the array in an NPZ file; needed where there are several and none is `data`.
+        Name of the array in an NPZ file. Required if the file has several arrays and none of them
+        is named `data`.
     page : int, optional
-        Of a TIFF file, counted from 0. By default all of them.
+        Page of a TIFF file, counted from 0. By default, all pages are read.
     labels : bool
-        Take a palette's indices rather than its colours.
+        Return the indices of a palette instead of its colours.
 
     Returns
     -------
     (H, W) or (H, W, C) array
-        Photographs upright as EXIF says. Several pages are one more axis, before the others. NPY
-        and NPZ may hold any shape.
+        Photographs are turned upright as EXIF says. Several pages add an axis before the others.
+        NPY and NPZ files may hold any shape.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read; the message names the file and the reason.
+    MissingPackageError
+        The format needs a package that is not installed; the message says how to install it.
 
     Examples
     --------
@@ -73,94 +77,121 @@ def read(
     """
     options = Options(limit, key, page, labels)
     try:
-        return decode(_bytes(path, limit), options, os.fspath(path))
+        return decode(_file_bytes(path, limit), options, os.fspath(path))
     except MissingPackageError:
         raise
-    except FileError as problem:
-        raise FileError(f"{shown(path)}: {problem}") from problem.__cause__
+    except FileError as error:
+        raise FileError(f"{printable(path)}: {error}") from error.__cause__
 
 
 def write(
     path: str | os.PathLike[str], array: Array, *, overwrite: bool = True, pages: bool = False
 ) -> None:
-    """Write an array in the format that the path's suffix names, completely or not at all.
+    """Write an array in the format that the path's suffix names.
+
+    The file is written completely or not at all.
 
     Parameters
     ----------
     path : path
     array : (H, W) or (H, W, C) array
-        Of a dtype that the format holds.
+        Its dtype must be one that the format can store.
     overwrite : bool
-        Whether a file of that name may be replaced.
+        Allow to replace an existing file.
     pages : bool
-        Whether the first axis counts the pages of a TIFF file.
+        Store each element of the first axis as a page of a TIFF file.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written, or the format cannot store the array.
+    MissingPackageError
+        The format needs a package that is not installed; the message says how to install it.
     """
     atomic.write_bytes(path, encode(array, path, pages=pages), overwrite=overwrite)
 
 
 def decode(data: bytes, options: Options, name: str = "") -> Array:
-    """The array in the bytes of a file; `name` is what it must agree with."""
+    """Return the array in the bytes of a file.
+
+    Parameters
+    ----------
+    data : bytes
+    options : Options
+    name : str
+        Name of the file. Its suffix, if it is known, must agree with the content.
+    """
     if not data:
         raise FileError("the file is empty.")
-    found, claimed = formats.by_content(data), formats.by_suffix(name)
-    if found is None:
+    detected, claimed = formats.by_content(data), formats.by_suffix(name)
+    if detected is None:
         raise FileError(
-            f"is no {claimed.name} file, whatever its name says."
+            f"is no {claimed.name} file by its content; check the file and its name."
             if claimed
             else f"is no {formats.names()} file."
         )
-    if claimed not in (None, found):
+    if claimed not in (None, detected):
         raise FileError(
-            f"is a {found.name} file by its content; rename it to end with {found.suffixes[0]}."
+            f"is a {detected.name} file by its content; rename it to end with "
+            f"{detected.suffixes[0]}."
         )
     try:
-        array: Array = found.decode()(data, options)
+        array: Array = detected.decode()(data, options)
     except FileError:
         raise
     except ModuleNotFoundError as error:
-        raise found.missing(error.name) from None
+        raise detected.missing_package(error.name) from None
     except MemoryError:
         raise FileError("does not fit into memory.") from None
-    except Exception as error:  # codecs raise all kinds of things
-        raise FileError(f"is damaged, or no proper {found.name}: {first_line(error)}") from error
+    except Exception as error:  # codecs raise exceptions of many types
+        message = f"is damaged or not a valid {detected.name} file: {one_line(error)}"
+        raise FileError(message) from error
     return array
 
 
 def encode(array: Array, name: str | os.PathLike[str], *, pages: bool = False) -> bytes:
-    """The bytes of a file whose format the suffix of `name` tells."""
-    wanted = formats.by_suffix(os.fspath(name))
-    if wanted is None:
+    """Return the bytes of a file in the format that the suffix of `name` names.
+
+    Parameters
+    ----------
+    array : (H, W) or (H, W, C) array
+    name : path
+    pages : bool
+        Store each element of the first axis as a page of a TIFF file.
+    """
+    target = formats.by_suffix(os.fspath(name))
+    if target is None:
         raise FileError(
-            f"{shown(name)}: expected a name that ends with one of "
+            f"{printable(name)}: expected a name that ends with one of "
             f"{', '.join(sorted(formats.SUFFIXES))}."
         )
     array = np.asarray(array)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
-        if pages and wanted.name == "TIFF":
-            return wanted.encode()(array, pages=True)
-        return wanted.encode()(array)
+        if pages and target.name == "TIFF":
+            return target.encode()(array, pages=True)
+        return target.encode()(array)
     except CannotHoldError:
         raise FileError(
-            f"{shown(name)}: {wanted.name} holds {wanted.holds()}; "
+            f"{printable(name)}: {target.name} holds {target.holds()}; "
             f"got {array.dtype}, {size_text(array.shape)}. Choose .npy, .tif or another --dtype."
         ) from None
     except ModuleNotFoundError as error:
-        raise wanted.missing(error.name) from None
+        raise target.missing_package(error.name) from None
 
 
-def _bytes(path: str | os.PathLike[str], limit: int) -> bytes:
+def _file_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
     try:
-        # Not to wait for the other end of a pipe.
+        # O_NONBLOCK: opening a pipe must not wait for its writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             if stat.S_ISDIR(status.st_mode):
                 raise FileError("is a folder, expected a file.")
             if not stat.S_ISREG(status.st_mode):
-                raise FileError("is no regular file.")
+                raise FileError("is no regular file, but a device or a pipe.")
             check_bytes(status.st_size, limit)
             return file.read(limit + 1)
     except ValueError:  # a null character in the name
-        raise FileError("is no name of a file.") from None
+        raise FileError("is not a valid file name.") from None
     except OSError as error:
-        raise FileError(f"cannot be read: {reason(error)}.") from None
+        raise FileError(f"cannot be read: {os_reason(error)}.") from None

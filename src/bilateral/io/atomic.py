@@ -1,4 +1,4 @@
-"""Files that are there completely or not at all, whatever ends the program."""
+"""Write files atomically: a file is complete or absent, even if the program is killed."""
 
 import os
 import secrets
@@ -7,10 +7,11 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from bilateral.io.problems import FileError, reason, shown
+from bilateral.io.errors import FileError
+from bilateral.io.messages import os_reason, printable
 
 PREFIX, SUFFIX = ".bilateral-", ".tmp"
-"""Of what a killed process leaves behind: hidden, and of no known format."""
+"""Name of a temporary file that a killed process may leave: hidden, and of no known format."""
 
 _lock = threading.Lock()
 _unfinished: set[str] = set()
@@ -18,30 +19,32 @@ _closed = False
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = True) -> None:
-    """Write a file under another name in the same folder, then give it its own.
+    """Write a temporary file in the same folder, then rename it to `path`.
 
     Parameters
     ----------
     path : path
-        A link is followed. Devices and pipes are written to as they are.
+        A link is followed. Devices and pipes are written directly.
     data : bytes
     overwrite : bool
-        Whether a file of that name may be replaced.
+        Allow to replace an existing file.
     """
     try:
         _write(os.path.realpath(path), data, overwrite)
     except FileExistsError:
-        raise FileError(f"{shown(path)}: exists already. Replace it with --force.") from None
+        message = f"{printable(path)}: exists already. Replace it with --force."
+        raise FileError(message) from None
     except IsADirectoryError:
-        raise FileError(f"{shown(path)}: is a folder, expected a file.") from None
+        raise FileError(f"{printable(path)}: is a folder, expected a file.") from None
     except OSError as error:
-        raise FileError(f"{shown(path)}: cannot be written: {reason(error)}.") from None
+        message = f"{printable(path)}: cannot be written: {os_reason(error)}."
+        raise FileError(message) from None
     except ValueError:  # a null character in the name
-        raise FileError(f"{shown(path)}: is no name for a file.") from None
+        raise FileError(f"{printable(path)}: is not a valid file name.") from None
 
 
 def abandon() -> None:
-    """Remove what is half written, and let no thread write any more."""
+    """Remove all temporary files, and let no thread write another file."""
     global _closed
     with _lock:
         _closed = True
@@ -61,37 +64,37 @@ def _write(path: str, data: bytes, overwrite: bool) -> None:
             return
         if not overwrite:
             raise FileExistsError
-    name = os.path.join(os.path.dirname(path), f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+    temporary = os.path.join(os.path.dirname(path), f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
     try:
         with _lock:
             if _closed:
                 raise InterruptedError("interrupted")
-            _unfinished.add(name)
-        with open(name, "xb") as file:
+            _unfinished.add(temporary)
+        with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        with _lock:  # `abandon` sees either the other name or the final one
-            _give_name(name, path, overwrite)
-            _unfinished.discard(name)
+        with _lock:  # so that `abandon` runs before or after both lines, never between them
+            _rename(temporary, path, overwrite)
+            _unfinished.discard(temporary)
     except BaseException:
         with _lock:
-            _unfinished.discard(name)
+            _unfinished.discard(temporary)
             with suppress(OSError):
-                os.unlink(name)
+                os.unlink(temporary)
         raise
 
 
-def _give_name(name: str, path: str, overwrite: bool) -> None:
+def _rename(temporary: str, path: str, overwrite: bool) -> None:
     if not overwrite:
         try:
-            os.link(name, path)  # unlike a renaming, this fails where another has come first
+            os.link(temporary, path)  # unlike a rename, a link fails if the file exists
         except FileExistsError:
             raise
-        except OSError:  # a file system without links
+        except OSError:  # the file system has no hard links
             if os.path.lexists(path):
                 raise FileExistsError from None
         else:
-            os.unlink(name)
+            os.unlink(temporary)
             return
-    os.replace(name, path)
+    os.replace(temporary, path)

@@ -1,4 +1,4 @@
-"""OpenEXR: half, float and 32-bit unsigned channels, by the format's own library."""
+"""Read and write OpenEXR by its own library: float16, float32 and uint32 channels."""
 
 import contextlib
 import io
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.io.errors import CannotHoldError, FileError
 from bilateral.io.limits import check_size
 from bilateral.io.options import Options
-from bilateral.io.problems import CannotHoldError, FileError
 
 Array = NDArray[Any]
 
@@ -22,7 +22,7 @@ _lock = threading.Lock()
 
 
 def decode(data: bytes, options: Options) -> Array:
-    """(H, W) for one channel, (H, W, 3) or (H, W, 4) for R, G, B and A."""
+    """Return (H, W) for one channel, (H, W, 3) or (H, W, 4) for R, G, B and A."""
     import OpenEXR
 
     with _lock, _silence():
@@ -43,12 +43,12 @@ def decode(data: bytes, options: Options) -> Array:
     if {plane.shape for plane in planes} != {(height, width)}:
         raise FileError("channels of different sizes are not supported.")
     if len({plane.dtype.kind for plane in planes}) > 1:
-        raise FileError("integer channels beside floating point ones are not supported.")
+        raise FileError("a mix of integer and floating point channels is not supported.")
     return planes[0] if len(planes) == 1 else np.stack(planes, axis=-1)
 
 
 def encode(array: Array) -> bytes:
-    """Gray as the channel Y, compressed without loss."""
+    """Return an EXR file, compressed without loss. Gray is stored as the channel Y."""
     import OpenEXR
 
     if array.dtype not in (np.float16, np.float32, np.uint32):
@@ -71,17 +71,17 @@ def encode(array: Array) -> bytes:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """The library prints what it finds wrong, to both streams; we raise one error instead."""
+    """Discard stdout and stderr: OpenEXR prints its errors there, and we raise one instead."""
     try:
-        kept = os.dup(2)
-    except OSError:  # closed
-        kept = -1
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-        if kept >= 0:
-            os.dup2(nowhere.fileno(), 2)
+        stderr_copy = os.dup(2)
+    except OSError:  # stderr is closed
+        stderr_copy = -1
+    with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
+        if stderr_copy >= 0:
+            os.dup2(null.fileno(), 2)
         try:
             yield
         finally:
-            if kept >= 0:
-                os.dup2(kept, 2)
-                os.close(kept)
+            if stderr_copy >= 0:
+                os.dup2(stderr_copy, 2)
+                os.close(stderr_copy)

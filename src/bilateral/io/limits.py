@@ -1,4 +1,4 @@
-"""How much a file may unpack to: a small file can claim any size."""
+"""Limit the memory that a file may take: the header of a small file can claim any size."""
 
 import math
 from collections.abc import Sequence
@@ -6,22 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from bilateral.io.problems import FileError
+from bilateral.io.errors import FileError
+from bilateral.io.messages import size_text
 
 LIMIT = 1 << 30
-"""Bytes of one picture or array in memory, unless asked for more."""
+"""Default limit for one picture or array in memory, in bytes."""
 
 
 def check_size(shape: Sequence[int], dtype: Any, limit: int) -> None:
-    """Refuse an array that is empty or too large, before any memory is taken for it.
+    """Refuse an array that is empty or too large, before memory is allocated for it.
 
     Parameters
     ----------
     shape : sequence of int
-        As the file's header claims.
+        Shape that the header of the file claims.
     dtype : dtype
     limit : int
-        In bytes.
+        Maximum size of the array in bytes.
     """
     if not shape or min(shape) < 1:
         raise FileError(f"expected at least one pixel, got the size {size_text(shape)}.")
@@ -29,22 +30,17 @@ def check_size(shape: Sequence[int], dtype: Any, limit: int) -> None:
     if size > limit:
         raise FileError(
             f"{size_text(shape)} pixels would take {_megabytes(size)} MB of memory, more than the "
-            f"{_megabytes(limit)} MB allowed. Raise the limit (--limit) if the file is trusted."
+            f"{_megabytes(limit)} MB allowed. Raise the limit (--limit) if you trust the file."
         )
 
 
 def check_bytes(size: int, limit: int) -> None:
-    """Refuse to read a file larger than the array it may hold."""
+    """Refuse to read a file that is larger than the largest allowed array."""
     if size > limit:
         raise FileError(
             f"the file has {_megabytes(size)} MB, more than the {_megabytes(limit)} MB allowed. "
-            f"Raise the limit (--limit) if the file is trusted."
+            f"Raise the limit (--limit) if you trust the file."
         )
-
-
-def size_text(shape: Sequence[int]) -> str:
-    """A shape as people write it, such as 480 x 640 x 3."""
-    return " x ".join(map(str, shape)) or "of a single number"
 
 
 def _megabytes(size: int) -> str:

@@ -1,4 +1,4 @@
-"""NumPy's own files. Nothing is ever unpickled."""
+"""Read and write NPY and NPZ, the files of NumPy. No file is ever unpickled."""
 
 import io
 import math
@@ -9,19 +9,20 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from bilateral.io.errors import FileError
 from bilateral.io.limits import check_bytes, check_size
 from bilateral.io.options import Options
-from bilateral.io.problems import FileError
 
 Array = NDArray[Any]
 
 HOLDS = "any real dtype and shape"
-_KEY = "data"
-_HEADER = 1 << 16
+_DEFAULT_KEY = "data"
+_MAX_HEADER = 1 << 16
+"""Bytes that the header of an NPY file may take beside its values."""
 
 
 def decode(data: bytes, options: Options) -> Array:
-    """The array of an NPY file."""
+    """Return the array of an NPY file."""
     stream = io.BytesIO(data)
     version = npy_format.read_magic(stream)
     if version == (1, 0):
@@ -41,21 +42,21 @@ def decode(data: bytes, options: Options) -> Array:
 
 
 def decode_npz(data: bytes, options: Options) -> Array:
-    """One array of an NPZ file: the only one, or the one of the name `key`."""
+    """Return one array of an NPZ file: the only one, or the one that `options.key` names."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = {
+        members = {
             info.filename.removesuffix(".npy"): info
             for info in archive.infolist()
             if info.filename.endswith(".npy")
         }
-        info = names[_choose(list(names), options.key)]
-        check_bytes(info.file_size, options.limit + _HEADER)
+        info = members[_choose_key(list(members), options.key)]
+        check_bytes(info.file_size, options.limit + _MAX_HEADER)
         with archive.open(info) as member:
-            return decode(member.read(options.limit + _HEADER), options)
+            return decode(member.read(options.limit + _MAX_HEADER), options)
 
 
 def encode(array: Array) -> bytes:
-    """An NPY file."""
+    """Return an NPY file."""
     _check_dtype(array.dtype)
     stream = io.BytesIO()
     npy_format.write_array(stream, array, allow_pickle=False)
@@ -63,23 +64,23 @@ def encode(array: Array) -> bytes:
 
 
 def encode_npz(array: Array) -> bytes:
-    """An NPZ file with one array, `data`."""
+    """Return an NPZ file with one array, named `data`."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr(f"{_KEY}.npy", encode(array))
+        archive.writestr(f"{_DEFAULT_KEY}.npy", encode(array))
     return stream.getvalue()
 
 
-def _choose(names: list[str], key: str | None) -> str:
-    if not names:
+def _choose_key(keys: list[str], key: str | None) -> str:
+    if not keys:
         raise FileError("holds no array.")
-    if key is None and len(names) == 1:
-        return names[0]
-    if key is None and _KEY in names:
-        return _KEY
-    if key in names:
+    if key is None and len(keys) == 1:
+        return keys[0]
+    if key is None and _DEFAULT_KEY in keys:
+        return _DEFAULT_KEY
+    if key in keys:
         return key
-    listed = ", ".join(sorted(ascii(name)[1:-1][:40] for name in names)[:12])
+    listed = ", ".join(sorted(ascii(name)[1:-1][:40] for name in keys)[:12])
     if key is None:
         raise FileError(f"holds several arrays: {listed}. Choose one with --key.")
     raise FileError(f"holds no array {key!r}, only {listed}.")

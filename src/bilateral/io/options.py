@@ -1,4 +1,4 @@
-"""What to take from a file, where it offers a choice."""
+"""Options of `bilateral.io.read`, as the decoder of each format receives them."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from bilateral.io.limits import LIMIT
 
 @dataclass(frozen=True)
 class Options:
-    """See `bilateral.io.read`."""
+    """Parts of a file to read; `bilateral.io.read` describes each field."""
 
     limit: int = LIMIT
     key: str | None = None

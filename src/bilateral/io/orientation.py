@@ -1,4 +1,4 @@
-"""Which way up a photograph is: cameras store it as the sensor lay, and say how to turn it."""
+"""Turn photographs upright, as the orientation tag of EXIF and TIFF says."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 TAG = 0x0112
-"""Of EXIF and TIFF."""
+"""Number of the orientation tag in EXIF and TIFF."""
 
 
 def upright(array: Array, orientation: object) -> Array:
-    """Turn and mirror an image as EXIF's orientation, 1 to 8, says; others change nothing.
+    """Turn and mirror an image by its EXIF orientation, 1 to 8.
 
     Parameters
     ----------
     array : (H, W, ...) array
     orientation : object
-        As found in the file.
+        Value of the tag in the file. Any other value than 1 to 8 leaves the image as it is.
 
     Returns
     -------
@@ -42,12 +42,12 @@ def upright(array: Array, orientation: object) -> Array:
 
 
 def from_exif(data: bytes) -> object:
-    """The orientation in a block of EXIF data; None where it cannot be read."""
+    """Return the orientation in a block of EXIF data, or None if it cannot be read."""
     from PIL import Image
 
     exif = Image.Exif()
     try:
         exif.load(data)
         return exif.get(TAG)
-    except Exception:  # a photograph with broken EXIF data is still a photograph
+    except Exception:  # broken EXIF data does not make the photograph unreadable
         return None

@@ -1,4 +1,4 @@
-"""Portable float maps: float32, gray or RGB, rows from the bottom to the top."""
+"""Read and write PFM (portable float map): float32, gray or RGB, rows from bottom to top."""
 
 import re
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.io.errors import CannotHoldError, FileError
 from bilateral.io.limits import check_size
 from bilateral.io.options import Options
-from bilateral.io.problems import CannotHoldError, FileError
 
 Array = NDArray[Any]
 
@@ -19,7 +19,7 @@ _HEADER = re.compile(
 
 
 def decode(data: bytes, options: Options) -> Array:
-    """Values as they are in the file; the sign of its scale tells the byte order, no more."""
+    """Return the values of a PFM file. Only the sign of its scale is used: the byte order."""
     header = _HEADER.match(data)
     if header is None:
         raise FileError("the header is damaged: expected width, height and scale.")
@@ -40,7 +40,7 @@ def decode(data: bytes, options: Options) -> Array:
 
 
 def encode(array: Array) -> bytes:
-    """Little-endian, with the scale -1."""
+    """Return a PFM file: little-endian, with the scale -1."""
     if array.dtype != np.float32 or not (array.ndim == 2 or array.shape[2:] == (3,)):
         raise CannotHoldError
     height, width = array.shape[:2]

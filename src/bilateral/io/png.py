@@ -1,4 +1,7 @@
-"""PNG of 8 and 16 bits, by imagecodecs: Pillow reads only 8 of a colour picture's 16."""
+"""Read and write PNG with 8 or 16 bits per channel, by imagecodecs.
+
+Pillow would reduce colour pictures of 16 bits to 8.
+"""
 
 import io
 import zlib
@@ -7,58 +10,63 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.io.errors import CannotHoldError, FileError
 from bilateral.io.limits import check_size
 from bilateral.io.options import Options
 from bilateral.io.orientation import from_exif, upright
-from bilateral.io.problems import CannotHoldError, FileError
 
 Array = NDArray[Any]
 
 HOLDS = "uint8 and uint16; gray, gray and alpha, RGB or RGBA"
 _CHANNELS = {0: 1, 2: 3, 3: 4, 4: 2, 6: 4}
+"""Number of channels by PNG colour type. A palette (3) may have transparent colours."""
 _PALETTE = 3
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_NEEDED = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
-# Depth maps compress about as well, in a third of the default's time.
-_FAST = {"level": 3}
+_PIXEL_CHUNKS = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
+# Level 3 takes a third of the default level's time and compresses depth maps about as well.
+_COMPRESSION = {"level": 3}
 
 
 def decode(data: bytes, options: Options) -> Array:
-    """Pixels as they are in the file; a palette's colours, or its indices if those are labels."""
+    """Return the pixels of a PNG file; for a palette its colours, or its indices as labels."""
     import imagecodecs
 
     if data[12:16] != b"IHDR" or len(data) < 29:
         raise FileError("the header is damaged.")
     width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
-    depth, kind = data[24], data[25]
-    shape = (height, width, _CHANNELS.get(kind, 4))
+    depth, color_type = data[24], data[25]
+    shape = (height, width, _CHANNELS.get(color_type, 4))
     check_size(shape, np.uint16 if depth == 16 else np.uint8, options.limit)
-    needed, exif = _sorted_out(data)
-    indices = kind == _PALETTE and options.labels
-    array = _indices(needed) if indices else imagecodecs.png_decode(needed)
+    pixel_data, exif = _split_chunks(data)
+    as_indices = color_type == _PALETTE and options.labels
+    array = _palette_indices(pixel_data) if as_indices else imagecodecs.png_decode(pixel_data)
     return array if exif is None else upright(array, from_exif(exif))
 
 
 def encode(array: Array) -> bytes:
-    """Of the array's own depth."""
+    """Return a PNG file with the bit depth of the array."""
     import imagecodecs
 
     if array.dtype not in (np.uint8, np.uint16):
         raise CannotHoldError
     if not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (2, 3, 4))):
         raise CannotHoldError
-    return bytes(imagecodecs.png_encode(np.ascontiguousarray(array), **_FAST))
+    return bytes(imagecodecs.png_encode(np.ascontiguousarray(array), **_COMPRESSION))
 
 
-def _indices(data: bytes) -> Array:
+def _palette_indices(data: bytes) -> Array:
     from PIL import PngImagePlugin
 
     with PngImagePlugin.PngImageFile(io.BytesIO(data)) as picture:
         return np.array(picture)
 
 
-def _sorted_out(data: bytes) -> tuple[bytes, bytes | None]:
-    """Only the chunks that pixels need, checked: of others' faults libpng tells on stderr; EXIF."""
+def _split_chunks(data: bytes) -> tuple[bytes, bytes | None]:
+    """Return a PNG file with only the chunks that pixels need, and the EXIF data.
+
+    The checksums of these chunks are verified here. Other chunks are removed because libpng
+    prints their errors to stderr.
+    """
     parts, exif = [_SIGNATURE], None
     at, name = len(_SIGNATURE), b""
     while name != b"IEND":
@@ -66,13 +74,13 @@ def _sorted_out(data: bytes) -> tuple[bytes, bytes | None]:
         end = at + 12 + length
         if end > len(data):
             raise FileError("the file ends too early.")
-        if name in _NEEDED:
+        if name in _PIXEL_CHUNKS:
             if zlib.crc32(data[at + 4 : end - 4]) != int.from_bytes(data[end - 4 : end], "big"):
-                raise FileError(f"is damaged: a checksum of {name.decode()} is wrong.")
+                raise FileError(f"is damaged: the checksum of a chunk {name.decode()} is wrong.")
             parts.append(data[at:end])
         elif name == b"eXIf":
             exif = data[at + 8 : end - 4]
         elif not name[:1].islower():
-            raise FileError("is damaged: an unknown part that cannot be left out.")
+            raise FileError("is damaged: it has a critical chunk of an unknown type.")
         at = end
     return b"".join(parts), exif

@@ -1,4 +1,4 @@
-"""TIFF of any real dtype, number of channels and of pages, by tifffile."""
+"""Read and write TIFF by tifffile: any real dtype, any number of channels and pages."""
 
 import io
 import logging
@@ -8,33 +8,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.io.errors import CannotHoldError, FileError
 from bilateral.io.limits import check_size
 from bilateral.io.options import Options
 from bilateral.io.orientation import TAG, upright
-from bilateral.io.problems import CannotHoldError, FileError
 
 if TYPE_CHECKING:
     from tifffile import TiffPage
 
 Array = NDArray[Any]
 
-HOLDS = "integers and floating point of any size; any number of channels, and of pages"
-_MOST_PAGES = 10_000
+HOLDS = "integers and floating point of any size; any number of channels and pages"
+_MAX_PAGES = 10_000
 _COMPRESSIONS = {1, 5, 8, 32773, 32946, 34925, 50000}
-"""None, LZW, deflate, PackBits, LZMA and Zstandard: what cannot unpack to more than it claims."""
+"""None, LZW, deflate, PackBits, LZMA and Zstandard: they never unpack to more than they claim."""
 _WHITE_IS_ZERO, _PALETTE = 0, 3
 
-logging.getLogger("tifffile").addHandler(logging.NullHandler())  # it tells of every odd tag
+logging.getLogger("tifffile").addHandler(logging.NullHandler())  # tifffile logs every odd tag
 
 
 def decode(data: bytes, options: Options) -> Array:
-    """(H, W) or (H, W, C), and an axis before these where there are several pages."""
+    """Return (H, W) or (H, W, C); several pages add an axis before the others."""
     import tifffile
 
     with tifffile.TiffFile(io.BytesIO(data)) as file:
-        pages = [page.aspage() for page in _chosen(file.pages, options.page)]
+        pages = [page.aspage() for page in _select_pages(file.pages, options.page)]
         for page in pages:
-            _check(page, options.limit // len(pages))
+            _check_page(page, options.limit // len(pages))
         if len({(page.shape, page.dtype) for page in pages}) > 1:
             raise FileError("its pages differ in size or dtype. Choose one with --page.")
         arrays = [_pixels(page, options) for page in pages]
@@ -42,13 +42,13 @@ def decode(data: bytes, options: Options) -> Array:
 
 
 def encode(array: Array, *, pages: bool = False) -> bytes:
-    """Compressed without loss.
+    """Return a TIFF file, compressed without loss.
 
     Parameters
     ----------
     array : (H, W), (H, W, C), or with `pages` (P, H, W) or (P, H, W, C) array
     pages : bool
-        Whether the first axis counts pages.
+        Store each element of the first axis as a page.
     """
     import tifffile
 
@@ -57,12 +57,12 @@ def encode(array: Array, *, pages: bool = False) -> bytes:
     stream = io.BytesIO()
     with tifffile.TiffWriter(stream, bigtiff=array.nbytes > 1 << 31) as file:
         for page in array if pages else array[np.newaxis]:
-            colour = page.ndim == 3 and page.shape[2] in (3, 4)
+            is_color = page.ndim == 3 and page.shape[2] in (3, 4)
             file.write(
                 np.ascontiguousarray(page),
-                photometric="rgb" if colour else "minisblack",
+                photometric="rgb" if is_color else "minisblack",
                 planarconfig="contig" if page.ndim == 3 else None,
-                extrasamples=_extra(page),
+                extrasamples=_extra_samples(page),
                 compression="zlib",
                 compressionargs={"level": 3},
                 metadata=None,
@@ -70,35 +70,36 @@ def encode(array: Array, *, pages: bool = False) -> bytes:
     return stream.getvalue()
 
 
-def _extra(page: Array) -> Sequence[str] | None:
-    """What the channels beyond the colours are."""
+def _extra_samples(page: Array) -> Sequence[str] | None:
+    """Return the meaning of the channels beyond gray or RGB, for TIFF's tag ExtraSamples."""
     if page.ndim == 2 or page.shape[2] == 3:
         return None
     return ["unassalpha"] if page.shape[2] == 4 else ["unspecified"] * (page.shape[2] - 1)
 
 
-def _chosen(pages: Any, wanted: int | None) -> list[Any]:
-    if wanted is not None:
+def _select_pages(pages: Any, number: int | None) -> list[Any]:
+    """Return one page by its number, or all pages but thumbnails."""
+    if number is not None:
         try:
-            return [pages[wanted]]
+            return [pages[number]]
         except IndexError:
-            raise FileError(f"has no page {wanted}; the first one is 0.") from None
-    found: list[Any] = []
-    places = set()
+            raise FileError(f"has no page {number}; the first one is 0.") from None
+    selected: list[Any] = []
+    offsets = set()
     for page in pages:
-        if page.offset in places:
-            raise FileError("is damaged: a page follows itself.")
-        places.add(page.offset)
-        if len(found) == _MOST_PAGES:
-            raise FileError(f"has more than {_MOST_PAGES:,} pages. Choose one with --page.")
-        found.append(page)
-    whole = [page for page in found if not page.is_reduced]  # thumbnails are no pages
-    if not whole:
+        if page.offset in offsets:
+            raise FileError("is damaged: its list of pages has a loop.")
+        offsets.add(page.offset)
+        if len(selected) == _MAX_PAGES:
+            raise FileError(f"has more than {_MAX_PAGES:,} pages. Choose one with --page.")
+        selected.append(page)
+    full_size = [page for page in selected if not page.is_reduced]
+    if not full_size:
         raise FileError("holds no picture.")
-    return whole
+    return full_size
 
 
-def _check(page: "TiffPage", limit: int) -> None:
+def _check_page(page: "TiffPage", limit: int) -> None:
     if page.dtype is None or page.dtype.kind not in "uif" or page.axes not in ("YX", "YXS", "SYX"):
         raise FileError("holds no picture of real numbers.")
     if page.compression not in _COMPRESSIONS:

@@ -12,7 +12,7 @@ import bilateral
 from bilateral.io import formats
 
 _PACKAGES = ("numpy", "typer", "rich", "pillow", "imagecodecs", "tifffile", "OpenEXR", "torch")
-_NEEDS = {"png": "imagecodecs", "photo": "PIL", "tiff": "tifffile", "exr": "OpenEXR"}
+_NEEDS = {"png": "imagecodecs", "jpeg_bmp": "PIL", "tiff": "tifffile", "exr": "OpenEXR"}
 
 
 def facts() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bilateral.cli.commands.command import Kind, Result
 from bilateral.cli.files.outputs import eight_bits
-from bilateral.io.limits import size_text
+from bilateral.io.messages import size_text
 
 Array = NDArray[Any]
 Figures = dict[str, dict[str, float]]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bilateral.cli.display.console import console
-from bilateral.io.limits import size_text
-from bilateral.io.problems import shown
+from bilateral.io.messages import printable, size_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -101,7 +100,7 @@ def _bar() -> "Progress":
 def _tell(record: "Record") -> None:
     if record.status == "failed":
         return
-    text = "stdout" if record.output is None else shown(record.output)
+    text = "stdout" if record.output is None else printable(record.output)
     if record.status == "skipped":
         text += "  skipped: it exists already"
     else:

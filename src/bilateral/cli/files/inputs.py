@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from bilateral import io
 from bilateral import validation as checks
 from bilateral.cli.commands.options import Shared
-from bilateral.io.limits import size_text
-from bilateral.io.problems import shown
+from bilateral.io.messages import printable, size_text
 
 Array = NDArray[Any]
 
@@ -46,7 +45,7 @@ class Reader:
             array = array[..., 0]
         if array.ndim != 2:
             raise io.FileError(
-                f"{shown(path)}: expected one number per pixel, got {size_text(array.shape)}. "
+                f"{printable(path)}: expected one number per pixel, got {size_text(array.shape)}. "
                 f"Choose a page of a TIFF file with --page, or save it as a gray picture."
             )
         return array

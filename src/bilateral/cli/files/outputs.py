@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bilateral import io
 from bilateral.cli.files.pairing import PREVIEW, UsageError
 from bilateral.io import atomic, formats
-from bilateral.io.problems import shown
+from bilateral.io.messages import printable
 
 Array = NDArray[Any]
 
@@ -28,7 +28,7 @@ def suffix_of(name: str | None) -> str | None:
     suffix = "." + name.lower().removeprefix(".")
     if suffix not in formats.SUFFIXES:
         known = ", ".join(sorted(suffix[1:] for suffix in formats.SUFFIXES))
-        raise UsageError(f"--format: expected one of {known}, got {shown(name)}.")
+        raise UsageError(f"--format: expected one of {known}, got {printable(name)}.")
     return suffix
 
 
@@ -54,10 +54,10 @@ def place(
     if many and output == STDOUT:
         raise UsageError("--output: many results do not fit into stdout; name a folder.")
     if many and formats.by_suffix(output) and not os.path.isdir(output):
-        raise UsageError(f"--output: expected a folder for many files, got {shown(output)}.")
+        raise UsageError(f"--output: expected a folder for many files, got {printable(output)}.")
     if not folder and output != STDOUT and formats.by_suffix(output) is None:
         known = ", ".join(sorted(formats.SUFFIXES))
-        raise UsageError(f"--output: expected a name with one of {known}, got {shown(output)}.")
+        raise UsageError(f"--output: expected a name with one of {known}, got {printable(output)}.")
 
     def where(path: Path, key: str) -> Path:
         if not folder and output != STDOUT:
@@ -121,7 +121,9 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise io.FileError(f"{shown(folder)}: cannot be made a folder: {error.strerror}.") from None
+        raise io.FileError(
+            f"{printable(folder)}: cannot be made a folder: {error.strerror}."
+        ) from None
 
 
 def preview_of(path: Path) -> Path:
@@ -132,4 +134,4 @@ def preview_of(path: Path) -> Path:
 def must_not_exist(path: Path, force: bool) -> None:
     """Refuse before the work rather than after it."""
     if not force and path.is_file():
-        raise io.FileError(f"{shown(path)}: exists already. Replace it with --force.")
+        raise io.FileError(f"{printable(path)}: exists already. Replace it with --force.")

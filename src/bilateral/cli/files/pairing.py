@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bilateral.io.errors import FileError
 from bilateral.io.formats import SUFFIXES
-from bilateral.io.problems import FileError, shown
+from bilateral.io.messages import printable
 
 PREVIEW = ".preview.png"
 _WILD = re.compile(r"[*?[]")
@@ -33,9 +34,9 @@ class Source:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise FileError(f"no file for {shown(key)} in {shown(self.given)}.")
-        names = ", ".join(shown(path.name) for path in found[:4])
-        raise FileError(f"several files for {shown(key)} in {shown(self.given)}: {names}.")
+            raise FileError(f"no file for {printable(key)} in {printable(self.given)}.")
+        names = ", ".join(printable(path.name) for path in found[:4])
+        raise FileError(f"several files for {printable(key)} in {printable(self.given)}: {names}.")
 
 
 def expand(given: str) -> Source:
@@ -61,7 +62,7 @@ def expand(given: str) -> Source:
     for key, path in sorted(_matches(given)):
         many.setdefault(key, []).append(path)
     if not many:
-        raise UsageError(f"no file matches {shown(given)}.")
+        raise UsageError(f"no file matches {printable(given)}.")
     return Source(given, many=many)
 
 
@@ -75,13 +76,13 @@ def _folder(given: str) -> Source:
     try:
         names = sorted(os.listdir(given))
     except OSError as error:
-        raise FileError(f"{shown(given)}: cannot be read: {error.strerror}.") from None
+        raise FileError(f"{printable(given)}: cannot be read: {error.strerror}.") from None
     for name in names:
         path = Path(given, name)
         if _is_input(name) and not path.is_dir():
             many.setdefault(path.stem, []).append(path)
     if not many:
-        raise UsageError(f"no picture in the folder {shown(given)}.")
+        raise UsageError(f"no picture in the folder {printable(given)}.")
     return Source(given, many=many)
 
 

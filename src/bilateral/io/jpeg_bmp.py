@@ -1,4 +1,7 @@
-"""JPEG and BMP, of 8 bits, by Pillow, which does not take half a JPEG for a whole one."""
+"""Read and write JPEG and BMP with 8 bits per channel, by Pillow.
+
+Pillow refuses a truncated JPEG file; some other libraries return half of the picture.
+"""
 
 import io
 import threading
@@ -8,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.io.errors import CannotHoldError
 from bilateral.io.limits import check_size
 from bilateral.io.options import Options
 from bilateral.io.orientation import TAG, upright
-from bilateral.io.problems import CannotHoldError
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
@@ -20,15 +23,15 @@ Array = NDArray[Any]
 
 HOLDS = "uint8, gray or RGB"
 _QUALITY = 95
-_lock = threading.Lock()  # what is done about warnings is common to all threads
+_lock = threading.Lock()  # all threads share Python's warning filters
 
 
 def decode_jpeg(data: bytes, options: Options) -> Array:
-    """Gray or RGB, turned upright."""
+    """Return the pixels of a JPEG file, gray or RGB, turned upright."""
     from PIL import JpegImagePlugin
 
     with _lock, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of broken EXIF data: it is still a photograph
+        warnings.simplefilter("ignore")  # Pillow warns of broken EXIF data; the pixels are fine
         picture = JpegImagePlugin.JpegImageFile(io.BytesIO(data))
         try:
             orientation = picture.getexif().get(TAG)
@@ -39,7 +42,7 @@ def decode_jpeg(data: bytes, options: Options) -> Array:
 
 
 def decode_bmp(data: bytes, options: Options) -> Array:
-    """Gray or RGB."""
+    """Return the pixels of a BMP file, gray or RGB."""
     from PIL import BmpImagePlugin
 
     with BmpImagePlugin.BmpImageFile(io.BytesIO(data)) as picture:
@@ -47,12 +50,12 @@ def decode_bmp(data: bytes, options: Options) -> Array:
 
 
 def encode_jpeg(array: Array) -> bytes:
-    """Of a quality at which nobody sees the loss."""
+    """Return a JPEG file of quality 95, at which the loss is invisible."""
     return _encode(array, "JPEG", quality=_QUALITY, subsampling=0)
 
 
 def encode_bmp(array: Array) -> bytes:
-    """Not compressed."""
+    """Return an uncompressed BMP file."""
     return _encode(array, "BMP")
 
 
@@ -61,11 +64,11 @@ def _pixels(picture: "ImageFile", options: Options) -> Array:
     check_size((height, width, 4), np.uint8, options.limit)
     if options.labels and picture.mode == "P":
         return np.array(picture)
-    return np.array(picture if picture.mode == "L" else picture.convert(_mode(picture)))
+    return np.array(picture if picture.mode == "L" else picture.convert(_target_mode(picture)))
 
 
-def _mode(picture: "ImageFile") -> str:
-    """What to turn it into: black and white are gray, and so is a palette of grays."""
+def _target_mode(picture: "ImageFile") -> str:
+    """Return the Pillow mode to convert to: gray for 1-bit pictures, else RGB."""
     return "L" if picture.mode == "1" else "RGB"
 
 
