@@ -25,12 +25,12 @@ def main() -> None:
     repaired = repair(noise)
     top = [
         ("photo", noise.reference),
-        ("broken depth: noise, 10 % wrong", noise.look.paint(noise.target)),
-        ("repaired", noise.look.paint(repaired)),
+        ("broken depth: noise, 10 % wrong", noise.view.paint(noise.target)),
+        ("repaired", noise.view.paint(repaired)),
     ]
     stereo = scenes.stereo()
-    assert stereo.extra is not None
-    refocused = stereo.extra(repair(stereo)).image
+    assert stereo.extra_panel is not None
+    refocused = stereo.extra_panel(repair(stereo)).image
     strip = [
         ("1 % of a depth map", *before_after(scenes.sparse())),
         ("8 x super-resolution", *before_after(scenes.superres())),
@@ -55,7 +55,7 @@ def repair(problem: scenes.Problem) -> Array:
 
 def before_after(problem: scenes.Problem) -> tuple[Array, Array]:
     """Draw input and output of a scene."""
-    return problem.look.paint(problem.target), problem.look.paint(repair(problem))
+    return problem.view.paint(problem.target), problem.view.paint(repair(problem))
 
 
 def halves(before: Array, after: Array) -> Array:

@@ -1,4 +1,4 @@
-"""``python -m bilateral`` is the command ``bilateral``."""
+"""Run the command `bilateral` as ``python -m bilateral``."""
 
 import sys
 

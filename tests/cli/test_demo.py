@@ -11,19 +11,19 @@ pytest.importorskip("skimage", reason="the demo's photograph comes with scikit-i
 
 from PIL import Image
 
-from bilateral.cli.demo import demo, scenes
-from bilateral.cli.display import pictures
+from bilateral.cli.demo import runner, scenes
+from bilateral.cli.display import colormaps
 from bilateral.cli.main import main
 
 MEASURED = ("superres", "stereo")  # not the truth with something taken away
 WRONG = {"segment": 0.1}  # the part that is wrong at least
-SPARSE = next(scene for scene in demo.SCENES if scene.name == "sparse")
+SPARSE = next(scene for scene in runner.SCENES if scene.name == "sparse")
 
 
 @pytest.fixture(scope="module")
 def sparse(tmp_path_factory):
     steps = []
-    result = demo.run(
+    result = runner.run(
         SPARSE, tmp_path_factory.mktemp("demo") / "new", lambda *step: steps.append(step)
     )
     return result, steps
@@ -31,7 +31,7 @@ def sparse(tmp_path_factory):
 
 def test_repairs_better_than_the_usual_remedy(sparse):
     result, _ = sparse
-    assert result.after < 0.9 * result.simple < result.before
+    assert result.after < 0.9 * result.baseline < result.before
     assert result.info.converged
     assert result.pixels == 500 * 741
 
@@ -54,7 +54,7 @@ def test_picture_holds_four_panels(sparse):
 
 
 def test_main_writes_and_sums_up(tmp_path, capsys):
-    assert demo.main(tmp_path, ["sparse"]) == 0
+    assert runner.main(tmp_path, ["sparse"]) == 0
     out, err = capsys.readouterr()
     assert [file.name for file in tmp_path.iterdir()] == ["sparse.png"]
     assert "sparse.png" in out
@@ -64,7 +64,7 @@ def test_main_writes_and_sums_up(tmp_path, capsys):
 
 
 def test_several_scenes_end_with_a_contact_sheet(tmp_path, capsys):
-    assert demo.main(tmp_path, ["sparse", "superres"]) == 0
+    assert runner.main(tmp_path, ["sparse", "superres"]) == 0
     assert "all.png" in capsys.readouterr().out
     sizes = []
     for name in ("sparse", "superres", "all"):
@@ -75,7 +75,7 @@ def test_several_scenes_end_with_a_contact_sheet(tmp_path, capsys):
     assert everything[1] == expected
 
 
-@pytest.mark.parametrize("scene", demo.SCENES, ids=lambda scene: scene.name)
+@pytest.mark.parametrize("scene", runner.SCENES, ids=lambda scene: scene.name)
 def test_scenes_are_spoiled_and_repeatable(scene):
     problem, again = scene.make(), scene.make()
     np.testing.assert_array_equal(problem.target, again.target)
@@ -88,9 +88,9 @@ def test_scenes_are_spoiled_and_repeatable(scene):
 
 @pytest.mark.parametrize("scene", ["colorize", "segment"])
 def test_pictures_and_labels_are_repaired_better_than_usual(scene, tmp_path):
-    (made,) = (s for s in demo.SCENES if s.name == scene)
-    result = demo.run(made, tmp_path)
-    assert result.after < 0.9 * result.simple < result.before
+    (made,) = (s for s in runner.SCENES if s.name == scene)
+    result = runner.run(made, tmp_path)
+    assert result.after < 0.9 * result.baseline < result.before
     with Image.open(result.file) as picture:
         assert picture.width > 4 * 600
 
@@ -98,7 +98,7 @@ def test_pictures_and_labels_are_repaired_better_than_usual(scene, tmp_path):
 def test_list(capsys):
     assert main(["demo", "--list"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert listed == [scene.name for scene in demo.SCENES]
+    assert listed == [scene.name for scene in runner.SCENES]
 
 
 def test_unknown_scene(capsys, tmp_path):
@@ -112,7 +112,7 @@ def test_unknown_scene(capsys, tmp_path):
 @pytest.mark.parametrize("module", ["rich", "skimage"])
 def test_missing_library(module, monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, module, None)
-    assert demo.main(tmp_path) == 1
+    assert runner.main(tmp_path) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
     assert 'pip install "bilateral[demo]"' in err
@@ -121,14 +121,14 @@ def test_missing_library(module, monkeypatch, capsys, tmp_path):
 def test_output_that_is_a_file(tmp_path, capsys):
     file = tmp_path / "taken"
     file.touch()
-    assert demo.main(file, ["sparse"]) == 1
+    assert runner.main(file, ["sparse"]) == 1
     assert "taken" in capsys.readouterr().err
 
 
 def test_unknown_values_are_gray():
-    scale = pictures.Scale(pictures.turbo, 0, 1, "m")
+    scale = colormaps.Scale(colormaps.turbo, 0, 1, "m")
     painted = scale.paint(np.array([[0.1, np.nan, 0.9]]))
-    assert painted[0, 1].tolist() == list(pictures.UNKNOWN)
+    assert painted[0, 1].tolist() == list(colormaps.UNKNOWN)
     assert painted[0, 0, 2] > painted[0, 0, 0]
     assert painted[0, 2, 0] > painted[0, 2, 2]
 
@@ -136,4 +136,4 @@ def test_unknown_values_are_gray():
 def test_dots_grow_without_wrapping_around():
     values = np.full((5, 5), np.nan)
     values[0, 0] = 1
-    assert np.argwhere(np.isfinite(pictures.enlarge_dots(values))).max() == 1
+    assert np.argwhere(np.isfinite(colormaps.enlarge_dots(values))).max() == 1

@@ -1,1 +1,1 @@
-"""Commands for people: the only code that prints or opens files."""
+"""The command `bilateral`: the only part of the package that prints."""

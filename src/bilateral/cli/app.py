@@ -1,4 +1,4 @@
-"""The command line: one command per task, and how errors and interruptions end it."""
+"""Define the command line: its commands, its messages and its exit codes."""
 
 import os
 import signal
@@ -11,16 +11,14 @@ import typer
 
 import bilateral
 from bilateral import io
+from bilateral.cli.command import Command
 from bilateral.cli.commands import maps, pictures
-from bilateral.cli.commands import options as shared
-from bilateral.cli.commands.command import Task
-from bilateral.cli.display.console import complain
-from bilateral.cli.display.warning_log import listening
-from bilateral.cli.files.pairing import UsageError
+from bilateral.cli.commands.options import CommonOptions, register
+from bilateral.cli.display.console import print_message
+from bilateral.cli.display.warning_log import redirect_warnings
+from bilateral.cli.errors import FAILED, INTERRUPTED, TERMINATED, USAGE, UsageError
 from bilateral.io import atomic
 from bilateral.io.messages import one_line
-
-FAILED, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 app = typer.Typer(
     name="bilateral",
@@ -28,18 +26,18 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
-    epilog="Exit codes: 0 all is well, 1 files failed, 2 wrong usage, 130 interrupted by Ctrl-C, "
+    epilog="Exit codes: 0 success, 1 some files failed, 2 wrong usage, 130 interrupted by Ctrl-C, "
     "143 terminated.",
 )
 
 
-def _run(task: Task, options: shared.Shared) -> int:
+def _run_batch(command: Command, common: CommonOptions) -> int:
     from bilateral.cli import batch
 
-    return batch.run(task, options)
+    return batch.run(command, common)
 
 
-for _command in (
+for _function in (
     maps.solve,
     maps.depth,
     maps.superres,
@@ -48,118 +46,120 @@ for _command in (
     pictures.colorize,
     pictures.segment,
 ):
-    shared.command(app, _run)(_command)
+    register(app, _run_batch)(_function)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"bilateral {bilateral.__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def everything(
+def root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Smooth maps and pictures along the edges of a photograph.
 
-    The Fast Bilateral Solver (Barron & Poole 2016) for files: depth maps, disparities, masks,
-    colours. An input is a file, a folder, or a pattern in quotes; the files of two folders are
-    matched by name. Each command has an example: bilateral depth --help
+    The Fast Bilateral Solver (Barron & Poole, ECCV 2016) for files: depth maps, disparities,
+    masks, colours. An input is a file, a folder, or a pattern in quotes. The files of two folders
+    are matched by name. The help of each command has an example: bilateral depth --help
     """
 
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option(metavar="DIR", help="Where to write.")] = Path(
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the pictures.")] = Path(
         "demo-output"
     ),
     scene: Annotated[
-        list[str],
-        typer.Option(metavar="NAME", help="Only this one; may be given repeatedly."),
+        list[str], typer.Option(metavar="NAME", help="Run only this scene. Repeat for more.")
     ] = [],  # noqa: B006
-    list_: Annotated[bool, typer.Option("--list", help="Name the scenes and stop.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the scenes and exit.")] = False,
 ) -> int:
-    """Spoil a true depth map, repair it, and draw the outcome.
+    """Spoil known maps and photographs, repair them, and draw the outcome.
 
     Example: bilateral demo --scene sparse
     """
-    from bilateral.cli.demo import demo
+    from bilateral.cli.demo import runner
 
-    return demo.main(output, scene, list_)
+    return runner.main(output, scene, list_)
 
 
 @app.command()
 def info(
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Show versions, threads, the GPU and formats.
+    """Show versions, threads, the GPU and the formats.
 
     Example: bilateral info
     """
     from bilateral.cli.commands import info
 
-    return info.show(as_json)
+    return info.print_info(as_json)
 
 
 def run(argv: list[str]) -> int:
     """Run the command line; return the exit code."""
     debug = "--debug" in argv
     try:
-        previous = signal.signal(signal.SIGTERM, _terminate)
+        previous = signal.signal(signal.SIGTERM, _exit_terminated)
     except ValueError:  # not in the main thread
         previous = None
     try:
-        with listening():
+        with redirect_warnings():
             code = app(argv, prog_name="bilateral", standalone_mode=False)
     except (UsageError, io.FileError) as error:
-        complain(str(error))
+        print_message(str(error))
         code = USAGE if isinstance(error, UsageError) else FAILED
     except KeyboardInterrupt:
         code = INTERRUPTED
     except SystemExit as stop:
         code = stop.code
-    except BrokenPipeError:  # who read stdout has gone
-        _leave(FAILED)
+    except BrokenPipeError:  # the reader of stdout has closed it
+        _exit_now(FAILED)
     except Exception as error:
         if debug:
             raise
-        code = _explain(error, argv)
+        code = _print_error(error, argv)
     finally:
         if previous is not None:
             signal.signal(signal.SIGTERM, previous)
     if code in (INTERRUPTED, TERMINATED):
         atomic.abandon()
-        complain("interrupted." if code == INTERRUPTED else "terminated.")
-        _leave(code)
+        print_message("interrupted." if code == INTERRUPTED else "terminated.")
+        _exit_now(code)
     return code if isinstance(code, int) else 0
 
 
-def _explain(error: Exception, argv: list[str]) -> int:
-    """Wrong usage in one line, which points to the help; anything else is our fault."""
+def _print_error(error: Exception, argv: list[str]) -> int:
+    """Print one line: for Typer's errors of usage with a hint to the help, else as unexpected."""
     if not hasattr(error, "format_message"):
-        complain(f"unexpected {type(error).__name__}: {one_line(error)} (--debug shows where)")
+        text = f"unexpected {type(error).__name__}: {one_line(error)} (--debug shows where)"
+        print_message(text)
         return FAILED
     text = error.format_message()
     if not argv:
         print(text, file=sys.stderr)
         return USAGE
-    known = {command.callback.__name__ for command in app.registered_commands if command.callback}
-    page = f"bilateral {argv[0]} --help" if argv[0] in known else "bilateral --help"
+    names = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    page = f"bilateral {argv[0]} --help" if argv[0] in names else "bilateral --help"
     hint = "quote patterns; " if "unexpected extra argument" in text else ""
-    complain(f"{one_line(text)} ({hint}see {page})")
+    print_message(f"{one_line(text)} ({hint}see {page})")
     return USAGE
 
 
-def _terminate(*_: object) -> NoReturn:
+def _exit_terminated(*_: object) -> NoReturn:
     sys.exit(TERMINATED)
 
 
-def _leave(code: int) -> NoReturn:
-    """End now: threads that still compute are not waited for."""
+def _exit_now(code: int) -> NoReturn:
+    """End the program without waiting for threads that still compute."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

@@ -1,4 +1,4 @@
-"""One task over any number of files: what fails does not stop the rest."""
+"""Run one command on any number of files. A file that fails does not stop the others."""
 
 import dataclasses
 import json
@@ -12,23 +12,22 @@ from typing import Literal
 
 import bilateral
 from bilateral import io
-from bilateral.cli.commands.command import Files, Task
-from bilateral.cli.commands.options import Shared
-from bilateral.cli.demo import errors as measures
-from bilateral.cli.display.console import complain, watched
-from bilateral.cli.display.progress import Display
-from bilateral.cli.display.warning_log import collected
+from bilateral.cli.command import Command, FileSet
+from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.display.console import is_interactive, print_message
+from bilateral.cli.display.progress import BatchProgress
+from bilateral.cli.display.warning_log import collect_warnings
+from bilateral.cli.errors import FAILED, UsageError
 from bilateral.cli.files import outputs
-from bilateral.cli.files.pairing import Source, UsageError, expand, leader
+from bilateral.cli.files.pairing import Source, expand, leading_source
+from bilateral.cli.report.metrics import Metrics, measure
 from bilateral.io import atomic
 from bilateral.io.messages import one_line, printable
-
-FAILED = 1
 
 
 @dataclasses.dataclass
 class Record:
-    """How it went with one file; a line of ``--json``."""
+    """Outcome of one set of files: one line of ``--json``."""
 
     input: str
     output: str | None = None
@@ -36,140 +35,138 @@ class Record:
     seconds: float = 0.0
     shape: list[int] | None = None
     dtype: str | None = None
-    figures: measures.Figures | None = None
+    metrics: Metrics | None = None
+    """Errors before and after, with ``--truth``; in JSON their name is "figures"."""
     warnings: list[str] = dataclasses.field(default_factory=list)
     error: str | None = None
 
-    def line(self) -> str:
-        """As JSON, without what does not apply."""
-        found = {k: v for k, v in dataclasses.asdict(self).items() if v not in (None, [])}
-        return json.dumps(found | {"seconds": round(self.seconds, 4)})
+    def to_json(self) -> str:
+        """Return one line of JSON, without empty fields."""
+        entries = {
+            "figures" if name == "metrics" else name: value
+            for name, value in dataclasses.asdict(self).items()
+            if value not in (None, [])
+        }
+        return json.dumps(entries | {"seconds": round(self.seconds, 4)})
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """The files of a task, and where each result goes."""
+    """The files of a command, and the paths of their results."""
 
-    task: Task
-    shared: Shared
+    command: Command
+    common: CommonOptions
     sources: dict[str, Source]
-    lead: Source
-    where: Callable[[Path, str], Path]
+    leading: Source
+    output_path: Callable[[Path, str], Path]
 
     @classmethod
-    def of(cls, task: Task, shared: Shared) -> "Batch":
-        """Look at all files before the work starts."""
-        given = {**task.inputs, "truth": shared.truth}
-        sources = {name: expand(text) for name, text in given.items() if text is not None}
-        lead = leader([sources[name] for name in list(task.inputs)[:2]])
-        many = lead.single is None
-        wanted = outputs.suffix_of(shared.format)
-        where = outputs.place(shared.output, many, task.suffix, wanted)
-        _check(shared, many)
-        return cls(task, shared, sources, lead, where)
+    def plan(cls, command: Command, common: CommonOptions) -> "Batch":
+        """Find all files and check the options, before the work starts."""
+        arguments = {**command.inputs, "truth": common.truth}
+        sources = {name: expand(text) for name, text in arguments.items() if text is not None}
+        leading = leading_source([sources[name] for name in list(command.inputs)[:2]])
+        many = leading.single is None
+        suffix = outputs.format_suffix(common.format)
+        output_path = outputs.output_paths(common.output, many, command.default_suffix, suffix)
+        _check_options(common, many)
+        return cls(command, common, sources, leading, output_path)
 
     @property
     def keys(self) -> list[str]:
-        """What tells the sets of files apart."""
-        return list(self.lead.many) if self.lead.single is None else [self.lead.single.stem]
+        """Keys of all sets of files, as in `Source`."""
+        leading = self.leading
+        return list(leading.many) if leading.single is None else [leading.single.stem]
 
-    def do(self, key: str) -> tuple[Record, str]:
-        """Everything about one set of files, and its section of the report."""
-        record, began, section = Record(key), time.perf_counter(), ""
+    def process(self, key: str) -> tuple[Record, str]:
+        """Process one set of files; return its record and its section of the report."""
+        record, start, section = Record(key), time.perf_counter(), ""
         try:
-            lead = self.lead.find(key)
-            record.input = str(lead)
-            path = self.where(lead, key)
-            if self.shared.output != outputs.STDOUT:
+            input_path = self.leading.find(key)
+            record.input = str(input_path)
+            path = self.output_path(input_path, key)
+            if self.common.output != outputs.STDOUT:
                 record.output = str(path)
-            if self.shared.skip_existing and path.is_file():
+            if self.common.skip_existing and path.is_file():
                 record.status = "skipped"
             else:
-                with collected(record.warnings):
-                    section = self._work(key, path, record)
+                with collect_warnings(record.warnings):
+                    section = self._process_files(key, path, record)
         except Exception as error:
-            record.status, record.error = "failed", _message(error, record.input)
-            if self.shared.debug:
+            record.status, record.error = "failed", _error_message(error, record.input)
+            if self.common.debug:
                 traceback.print_exception(error)
-        record.seconds = time.perf_counter() - began
+        record.seconds = time.perf_counter() - start
         return record, section
 
-    def _work(self, key: str, path: Path, record: Record) -> str:
-        """Read, call the task, write."""
-        shared, to_stdout = self.shared, self.shared.output == outputs.STDOUT
+    def _process_files(self, key: str, path: Path, record: Record) -> str:
+        """Read the files, run the command, write the result; return the report's section."""
+        common, to_stdout = self.common, self.common.output == outputs.STDOUT
         if not to_stdout:
-            outputs.must_not_exist(path, shared.force)
+            outputs.refuse_existing(path, common.force)
         paths = {name: source.find(key) for name, source in self.sources.items()}
-        result = self.task.work(Files(paths, path.suffix.lower()))
+        result = self.command.process(FileSet(paths, path.suffix.lower()))
         truth = None
         if "truth" in paths:
-            truth = self.task.truth(paths["truth"])
-            record.figures = measures.figures(self.task.kind, result, truth)
+            truth = self.command.read_truth(paths["truth"])
+            record.metrics = measure(self.command.kind, result, truth)
         record.shape, record.dtype = list(result.output.shape), str(result.output.dtype)
         data = io.encode(result.output, path, pages=result.pages)
-        if shared.preview:  # first, so that where there is a result, nothing else is missing
+        if common.preview:  # before the result, so that a result always has its preview
             from bilateral.cli.display.previews import preview
 
-            picture = io.encode(preview(self.task.kind, result.shown, shared.range), "x.png")
-            outputs.save(outputs.preview_of(path), picture, force=True)
-        outputs.save(path, data, to_stdout=to_stdout, force=shared.force)
-        if not shared.report:
+            picture = preview(self.command.kind, result.values, common.range)
+            outputs.save(outputs.preview_path(path), io.encode(picture, "x.png"), force=True)
+        outputs.save(path, data, to_stdout=to_stdout, force=common.force)
+        if not common.report:
             return ""
-        from bilateral.cli.report import page as report
+        from bilateral.cli.report.html_page import render_section
 
-        return report.section(
-            record.input, self.task.kind, result, truth, record.figures, shared.range
+        return render_section(
+            record.input, self.command.kind, result, truth, record.metrics, common.range
         )
 
 
-def run(task: Task, shared: Shared) -> int:
-    """Do a task for all its files, tell how it went, and return the exit code."""
-    batch = Batch.of(task, shared)
-    many = batch.lead.single is None
+def run(command: Command, common: CommonOptions) -> int:
+    """Run a command on all its files, print the outcome, and return the exit code."""
+    batch = Batch.plan(command, common)
+    many = batch.leading.single is None
     records: dict[str, Record] = {}
     sections: dict[str, str] = {}
-    with Display(len(batch.keys), many, watched(shared.quiet)) as display:
-        for key, record, section in _all(batch):
+    with BatchProgress(len(batch.keys), many, is_interactive(common.quiet)) as progress:
+        for key, record, section in _process_all(batch):
             records[key], sections[key] = record, section
-            if shared.json:
-                print(record.line(), flush=True)
-            display.advance(record)
-    if shared.report is not None and any(sections.values()):
-        from bilateral.cli.report import page as report
-
-        outputs.make_folder(Path(shared.report).parent)
-        parts = [
-            sections[key] or report.note(records[key].input, records[key].error)
-            for key in batch.keys
-        ]
-        page = report.page("bilateral", parts)
-        atomic.write_bytes(shared.report, page, overwrite=shared.force)
-    display.sum_up(list(records.values()))
+            if common.json:
+                print(record.to_json(), flush=True)
+            progress.advance(record)
+    if common.report is not None and any(sections.values()):
+        _write_report(common.report, batch, records, sections)
+    progress.print_summary(list(records.values()))
     for record in (records[key] for key in batch.keys):
         for text in record.warnings:
-            complain(f"{printable(record.input)}: {text}")
+            print_message(f"{printable(record.input)}: {text}")
         if record.error is not None:
-            complain(record.error)
+            print_message(record.error)
     return FAILED if any(record.status == "failed" for record in records.values()) else 0
 
 
-def _all(batch: Batch) -> Iterator[tuple[str, Record, str]]:
-    """Each set of files as it is done."""
+def _process_all(batch: Batch) -> Iterator[tuple[str, Record, str]]:
+    """Process all sets of files in parallel; yield each one when it is done."""
     keys = batch.keys
     cores = bilateral.get_num_threads()
-    jobs = min(batch.shared.jobs or cores, len(keys))
+    jobs = min(batch.common.jobs or cores, len(keys))
     if jobs == 1:
         for key in keys:
-            yield key, *batch.do(key)
+            yield key, *batch.process(key)
         return
     bilateral.set_num_threads(max(1, cores // jobs))
     pool = ThreadPoolExecutor(jobs)
     try:
-        futures = {pool.submit(batch.do, key): key for key in keys}
+        futures = {pool.submit(batch.process, key): key for key in keys}
         for future in as_completed(futures):
             yield futures.pop(future), *future.result()
     except BaseException:
-        atomic.abandon()  # threads go on until the program ends, which is soon
+        atomic.abandon()  # threads continue until the program ends, and must not write any more
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     finally:
@@ -177,29 +174,43 @@ def _all(batch: Batch) -> Iterator[tuple[str, Record, str]]:
     pool.shutdown()
 
 
-def _check(shared: Shared, many: bool) -> None:
-    to_stdout = shared.output == outputs.STDOUT
-    if to_stdout and shared.json:
-        raise UsageError("--json: stdout is taken by --output -.")
+def _write_report(
+    path: str, batch: Batch, records: dict[str, Record], sections: dict[str, str]
+) -> None:
+    from bilateral.cli.report.html_page import render_note, render_page
+
+    outputs.make_folder(Path(path).parent)
+    parts = [
+        sections[key] or render_note(records[key].input, records[key].error) for key in batch.keys
+    ]
+    page = render_page("bilateral", parts)
+    atomic.write_bytes(path, page, overwrite=batch.common.force)
+
+
+def _check_options(common: CommonOptions, many: bool) -> None:
+    """Refuse options that contradict each other; make the output folder."""
+    to_stdout = common.output == outputs.STDOUT
+    if to_stdout and common.json:
+        raise UsageError("--json: prints to stdout, which --output - uses for the result.")
     if to_stdout and sys.stdout.isatty():
-        raise UsageError("--output: stdout is a terminal; send it to a file or a program.")
-    if to_stdout and shared.preview:
-        raise UsageError("--preview: has no place beside stdout; use --report.")
-    if shared.force and shared.skip_existing:
+        raise UsageError("--output: stdout is a terminal; redirect it to a file or a program.")
+    if to_stdout and common.preview:
+        raise UsageError("--preview: a result on stdout has no folder for it; use --report.")
+    if common.force and common.skip_existing:
         raise UsageError("--force and --skip-existing exclude each other.")
-    if shared.range is not None and not shared.range[0] < shared.range[1]:
+    if common.range is not None and not common.range[0] < common.range[1]:
         raise UsageError("--range: expected LOW below HIGH.")
-    if shared.dtype is not None:
-        outputs.parse_dtype(shared.dtype)
-    if shared.report is not None:
-        outputs.must_not_exist(Path(shared.report), shared.force)
+    if common.dtype is not None:
+        outputs.parse_dtype(common.dtype)
+    if common.report is not None:
+        outputs.refuse_existing(Path(common.report), common.force)
     if many:
-        outputs.make_folder(Path(shared.output))
+        outputs.make_folder(Path(common.output))
 
 
-def _message(error: Exception, name: str) -> str:
-    """One line for people."""
-    if isinstance(error, io.FileError):  # which names its file
+def _error_message(error: Exception, name: str) -> str:
+    """Return one line that names the file and the reason."""
+    if isinstance(error, io.FileError):  # its message names the file already
         return str(error)
     if isinstance(error, MemoryError):
         return f"{printable(name)}: does not fit into memory."

@@ -1,4 +1,4 @@
-"""Where the command `bilateral` begins: it works without the extra, to say what is missing."""
+"""Entry point of the command `bilateral`. If the extra `cli` is missing, it says so."""
 
 import sys
 

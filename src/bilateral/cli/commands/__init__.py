@@ -1,1 +1,1 @@
-"""One function per command, and the options they share."""
+"""One function per command, the options that commands share, and their help."""

@@ -1,16 +1,15 @@
-"""Arguments and options that several commands have, named like the library's."""
+"""Declare arguments and options that several commands have, with the names of the library."""
 
 import math
 from typing import Annotated, Any, Literal
 
 import typer
 
-_UNITS = "Units"
-_SOLVER = "Solver"
+from bilateral.cli.commands.grouped_help import SOLVER, UNITS, option
 
 
 def positive(value: float | None) -> float | None:
-    """Refuse what no task takes, before any file is read."""
+    """Refuse a number that is not above 0 and finite, before any file is read."""
     if value is not None and not 0 < value < math.inf:
         raise typer.BadParameter(f"expected a number above 0, got {value:g}.")
     return value
@@ -20,101 +19,82 @@ def _input(name: str, text: str) -> Any:
     return typer.Argument(metavar=name, help=text, show_default=False)
 
 
-Reference = Annotated[str, _input("REFERENCE", "The photograph whose edges to follow.")]
-Target = Annotated[str, _input("TARGET", "What to smooth: any map or picture of the same size.")]
-Depth = Annotated[str, _input("DEPTH", "The depth or disparity map.")]
-Left = Annotated[str, _input("LEFT", "The left view of a rectified pair.")]
-Right = Annotated[str, _input("RIGHT", "The right view.")]
-Image = Annotated[str, _input("IMAGE", "The photograph.")]
-Gray = Annotated[str, _input("GRAY", "The picture without colours.")]
+def _positive_option(heading: str, text: str) -> Any:
+    return option(heading, text, callback=positive)
+
+
+Reference = Annotated[str, _input("REFERENCE", "Photograph whose edges the result follows.")]
+Target = Annotated[str, _input("TARGET", "Map or picture to smooth, of the photograph's size.")]
+Depth = Annotated[str, _input("DEPTH", "Depth or disparity map.")]
+Left = Annotated[str, _input("LEFT", "Left photograph of a rectified pair.")]
+Right = Annotated[str, _input("RIGHT", "Right photograph of the pair.")]
+Image = Annotated[str, _input("IMAGE", "Photograph.")]
+Gray = Annotated[str, _input("GRAY", "Photograph without colours.")]
 Scribbles = Annotated[
-    str,
-    _input("SCRIBBLES", "The same picture with strokes of colour, or a transparent layer of them."),
+    str, _input("SCRIBBLES", "The photograph with strokes of colour, or a layer with strokes only.")
 ]
 Probabilities = Annotated[
-    str,
-    _input("PROBABILITIES", "Of each class (NPY, NPZ, TIFF; at any resolution), or a mask."),
+    str, _input("PROBABILITIES", "Scores of all classes (NPY, NPZ, TIFF; any size), or a mask.")
 ]
 
 Confidence = Annotated[
-    str | None,
-    typer.Option(metavar="PATH", help="How much to trust each pixel, 0 for not at all."),
+    str | None, option(None, "Picture of weights: 0 for unknown pixels.", metavar="PATH")
 ]
-Mask = Annotated[str | None, typer.Option(metavar="PATH", help="0 where the map is unknown.")]
-StrokeMask = Annotated[str | None, typer.Option(metavar="PATH", help="0 where there is no stroke.")]
+Mask = Annotated[str | None, option(None, "Picture: 0 where the map is unknown.", metavar="PATH")]
+StrokeMask = Annotated[
+    str | None, option(None, "Picture: 0 where there is no stroke.", metavar="PATH")
+]
 
 Invalid = Annotated[
     list[float],
-    typer.Option(
-        metavar="NUMBER", rich_help_panel=_UNITS,
-        help="Number in the file that means unknown, such as 0; may be given repeatedly.",
+    option(
+        UNITS, "Number in the file that means unknown, such as 0. Repeat for more.",
+        metavar="NUMBER",
     ),
 ]  # fmt: skip
 DepthScale = Annotated[
     float,
-    typer.Option(
-        callback=positive, rich_help_panel=_UNITS,
-        help="Units per step of integers: 0.001 for metres in millimetres. Floats are in units.",
+    _positive_option(
+        UNITS, "Units per integer step: 0.001 reads millimetres as metres. Floats are in units."
     ),
-]  # fmt: skip
+]
 ReferenceMax = Annotated[
     float | None,
-    typer.Option(
-        callback=positive, rich_help_panel=_UNITS,
-        help="Value of white, if not 255, 65535 or, of floats, 1.",
-    ),
-]  # fmt: skip
+    _positive_option(UNITS, "Value of white. Default: 255, 65535, or 1 for floats."),
+]
 
-_XY, _GREY = "Size of a grid cell in pixels", "Size of a grid cell in 8-bit grey levels"
-SigmaXY = Annotated[float, typer.Option(callback=positive, help=f"{_XY}.", rich_help_panel=_SOLVER)]
+_CELL_XY = "Size of a grid cell in pixels."
+_CELL_LUMA = "Size of a grid cell in brightness, in 8-bit grey levels."
+_SMOOTHNESS = "Larger values give a smoother result (lambda in the paper)."
+SigmaXY = Annotated[float, _positive_option(SOLVER, _CELL_XY)]
 SigmaXYAuto = Annotated[
-    float | None,
-    typer.Option(
-        callback=positive, help=f"{_XY}; by default by the image's size.", rich_help_panel=_SOLVER
-    ),
+    float | None, _positive_option(SOLVER, f"{_CELL_XY} Default: chosen for the input.")
 ]
-SigmaLuma = Annotated[
-    float, typer.Option(callback=positive, help=f"{_GREY}.", rich_help_panel=_SOLVER)
-]
+SigmaLuma = Annotated[float, _positive_option(SOLVER, _CELL_LUMA)]
 SigmaLumaAuto = Annotated[
-    float | None, typer.Option(callback=positive, help=f"{_GREY}.", rich_help_panel=_SOLVER)
+    float | None, _positive_option(SOLVER, f"{_CELL_LUMA} Default: the preset's.")
 ]
 SigmaChroma = Annotated[
-    float, typer.Option(callback=positive, help="The same for colour.", rich_help_panel=_SOLVER)
+    float, _positive_option(SOLVER, "Size of a grid cell in colour, in 8-bit grey levels.")
 ]
 SigmaT = Annotated[
     float | None,
-    typer.Option(
-        callback=positive, help="The same in frames, for multi-page TIFF and NPY videos.",
-        rich_help_panel=_SOLVER,
-    ),
-]  # fmt: skip
-Smoothness = Annotated[
-    float,
-    typer.Option(callback=positive, help="Larger is smoother.", rich_help_panel=_SOLVER),
+    _positive_option(SOLVER, "Size of a grid cell in frames, for videos (NPY, multi-page TIFF)."),
 ]
+Smoothness = Annotated[float, _positive_option(SOLVER, _SMOOTHNESS)]
 SmoothnessAuto = Annotated[
-    float | None,
-    typer.Option(callback=positive, help="Larger is smoother.", rich_help_panel=_SOLVER),
+    float | None, _positive_option(SOLVER, f"{_SMOOTHNESS} Default: chosen for the input.")
 ]
 Smooth = Annotated[
     tuple[float, float] | None,
-    typer.Option(
-        metavar="XY RGB", rich_help_panel=_SOLVER,
-        help="Filter the result by the domain transform: 4 4 takes away the grid's blocks.",
+    option(
+        SOLVER, "Domain transform of the result: 4 4 removes the blocks of the grid.",
+        metavar="XY RGB",
     ),
 ]  # fmt: skip
 Tolerance = Annotated[
-    float,
-    typer.Option(callback=positive, help="Error to stop at.", rich_help_panel=_SOLVER),
+    float, _positive_option(SOLVER, "Stop at this error, as a fraction of the range of values.")
 ]
-MaxIterations = Annotated[
-    int | None, typer.Option(min=1, help="Most steps.", rich_help_panel=_SOLVER)
-]
-Blur = Annotated[
-    Literal["paper", "uniform"], typer.Option(help="The grid's blur.", rich_help_panel=_SOLVER)
-]
-Method = Annotated[
-    Literal["paper"] | None,
-    typer.Option(help="Exactly the paper's solver.", rich_help_panel=_SOLVER),
-]
+MaxIterations = Annotated[int | None, option(SOLVER, "Maximum number of solver steps.", min=1)]
+Blur = Annotated[Literal["paper", "uniform"], option(SOLVER, "Weights of the blur in the grid.")]
+Method = Annotated[Literal["paper"] | None, option(SOLVER, "Run exactly the paper's solver.")]

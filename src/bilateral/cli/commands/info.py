@@ -1,4 +1,4 @@
-"""What is installed, and what this machine offers."""
+"""The command `info`: print versions, threads, the GPU and the available formats."""
 
 import importlib.util
 import json
@@ -12,63 +12,68 @@ import bilateral
 from bilateral.io import formats
 
 _PACKAGES = ("numpy", "typer", "rich", "pillow", "imagecodecs", "tifffile", "OpenEXR", "torch")
-_NEEDS = {"png": "imagecodecs", "jpeg_bmp": "PIL", "tiff": "tifffile", "exr": "OpenEXR"}
+_CODEC_OF_MODULE = {
+    "png": "imagecodecs",
+    "jpeg_bmp": "PIL",
+    "tiff": "tifffile",
+    "exr": "OpenEXR",
+}
 
 
-def facts() -> dict[str, Any]:
-    """Everything, for machines."""
+def collect() -> dict[str, Any]:
+    """Return all information as a dictionary that JSON can hold."""
     return {
         "bilateral": bilateral.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "threads": bilateral.get_num_threads(),
-        "gpu": gpu(),
-        "packages": {name: installed(name) for name in _PACKAGES},
-        "formats": {known.name: available(known) for known in formats.FORMATS},
+        "gpu": gpu_name(),
+        "packages": {name: installed_version(name) for name in _PACKAGES},
+        "formats": {entry.name: is_available(entry) for entry in formats.FORMATS},
     }
 
 
-def installed(package: str) -> str | None:
-    """The version of a package."""
+def installed_version(package: str) -> str | None:
+    """Return the version of a package, or None if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
         return None
 
 
-def available(known: formats.Format) -> bool:
-    """Whether the package that a format needs is there."""
-    package = _NEEDS.get(known.module)
+def is_available(entry: formats.Format) -> bool:
+    """Return whether the package that a format needs is installed."""
+    package = _CODEC_OF_MODULE.get(entry.module)
     return package is None or importlib.util.find_spec(package) is not None
 
 
-def gpu() -> str | None:
-    """The first NVIDIA GPU, as its driver names it."""
+def gpu_name() -> str | None:
+    """Return the name of the first NVIDIA GPU, or None without a driver."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
     command = [program, "--query-gpu=name", "--format=csv,noheader"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return next(iter(found.stdout.splitlines()), None)
+    return next(iter(completed.stdout.splitlines()), None)
 
 
-def show(as_json: bool) -> int:
-    """Print it."""
-    found = facts()
+def print_info(as_json: bool) -> int:
+    """Print all information as text or as JSON; return the exit code."""
+    facts = collect()
     if as_json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(facts, indent=1))
         return 0
-    print(f"bilateral {found['bilateral']}, Python {found['python']}, {found['platform']}")
-    print(f"threads   {found['threads']}")
-    print(f"GPU       {found['gpu'] or 'none found'}; the commands compute on the CPU")
+    print(f"bilateral {facts['bilateral']}, Python {facts['python']}, {facts['platform']}")
+    print(f"threads   {facts['threads']}")
+    print(f"GPU       {facts['gpu'] or 'none found'}; the commands use only the CPU")
     width = max(map(len, _PACKAGES))
-    for name, number in found["packages"].items():
+    for name, number in facts["packages"].items():
         print(f"  {name:{width}}  {number or 'not installed'}")
-    for known in formats.FORMATS:
-        ready = found["formats"][known.name]
-        missing = f'pip install "bilateral[{known.extra}]"'
-        print(f"  {known.name:{width}}  {' '.join(known.suffixes) if ready else missing}")
+    for entry in formats.FORMATS:
+        available = facts["formats"][entry.name]
+        remedy = f'pip install "bilateral[{entry.extra}]"'
+        print(f"  {entry.name:{width}}  {' '.join(entry.suffixes) if available else remedy}")
     return 0

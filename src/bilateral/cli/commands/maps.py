@@ -1,5 +1,9 @@
-"""The commands that make maps, each thin: read, call the task, hand over what came out."""
+"""The commands that produce maps: `solve`, `depth`, `superres` and `stereo`.
 
+Each one reads its files, calls the library and returns the result.
+"""
+
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -7,110 +11,106 @@ import typer
 from numpy.typing import NDArray
 
 import bilateral
-from bilateral import losses, tasks
-from bilateral.cli.commands import arguments as a
-from bilateral.cli.commands.command import Files, Result, Task
-from bilateral.cli.commands.options import Shared
-from bilateral.cli.files.inputs import Unit, reader
-from bilateral.cli.files.maps import Maps
+from bilateral import tasks
+from bilateral.cli.command import Command, FileSet, Result
+from bilateral.cli.commands import arguments as args
+from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.files.maps import MapFiles
+from bilateral.cli.files.units import Units
 
 Array = NDArray[Any]
 
 
 def solve(
-    reference: a.Reference,
-    target: a.Target,
-    confidence: a.Confidence = None,
-    sigma_xy: a.SigmaXY = 8,
-    sigma_luma: a.SigmaLuma = 8,
-    sigma_chroma: a.SigmaChroma = 8,
-    sigma_t: a.SigmaT = None,
-    smoothness: a.Smoothness = 4.0,
-    blur: a.Blur = "paper",
-    tolerance: a.Tolerance = 1e-3,
-    max_iterations: a.MaxIterations = None,
-    method: a.Method = None,
-    smooth: a.Smooth = None,
-    invalid: a.Invalid = [],  # noqa: B006
-    reference_max: a.ReferenceMax = None,
+    reference: args.Reference,
+    target: args.Target,
+    confidence: args.Confidence = None,
+    sigma_xy: args.SigmaXY = 8,
+    sigma_luma: args.SigmaLuma = 8,
+    sigma_chroma: args.SigmaChroma = 8,
+    sigma_t: args.SigmaT = None,
+    smoothness: args.Smoothness = 4.0,
+    blur: args.Blur = "paper",
+    tolerance: args.Tolerance = 1e-3,
+    max_iterations: args.MaxIterations = None,
+    method: args.Method = None,
+    smooth: args.Smooth = None,
+    invalid: args.Invalid = [],  # noqa: B006
+    reference_max: args.ReferenceMax = None,
     *,
-    shared: Shared,
-) -> Task:
+    common: CommonOptions,
+) -> Command:
     """Smooth any map so that it follows the edges of a photograph.
 
     Example: bilateral solve photo.jpg noisy.tif -o smooth.tif --smoothness 16
     """
-    maps = Maps(reader(shared), Unit(invalid=invalid), shared.dtype)
+    maps = _map_files(common, invalid=invalid)
+    refine = partial(
+        bilateral.solve,
+        sigma_xy=sigma_xy,
+        sigma_luma=sigma_luma,
+        sigma_chroma=sigma_chroma,
+        sigma_t=sigma_t,
+        smoothness=smoothness,
+        blur=blur,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        method=method,
+        smooth=smooth,
+        reference_max=reference_max,
+    )
 
-    def smoothed(values: Array, photo: Array, trust: Array | None, dtype: Any) -> Array:
-        x: Array = bilateral.solve(
-            photo,
-            values,
-            trust,
-            sigma_xy=sigma_xy,
-            sigma_luma=sigma_luma,
-            sigma_chroma=sigma_chroma,
-            sigma_t=sigma_t,
-            smoothness=smoothness,
-            blur=blur,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-            method=method,
-            smooth=smooth,
-            reference_max=reference_max,
-            dtype=dtype,
-        )
+    def solved(values: Array, photo: Array, trust: Array | None, dtype: Any) -> Array:
+        x: Array = refine(photo, values, trust, dtype=dtype)
         return x
 
-    def work(files: Files) -> Result:
-        raw = maps.read.any(files.paths["target"])
-        return maps.refined(files, raw, smoothed, pages=sigma_t is not None)
+    def process(files: FileSet) -> Result:
+        raw = maps.reader.array(files.paths["target"])
+        return maps.refine(files, raw, solved, pages=sigma_t is not None)
 
     inputs = {"target": target, "reference": reference, "confidence": confidence}
-    return Task(inputs, work, lambda path: maps.unit.values(maps.read.any(path)))
+    return Command(inputs, process, lambda path: maps.units.from_file(maps.reader.array(path)))
 
 
 def depth(
-    depth: a.Depth,
-    reference: a.Reference,
-    confidence: a.Confidence = None,
-    mask: a.Mask = None,
+    depth: args.Depth,
+    reference: args.Reference,
+    confidence: args.Confidence = None,
+    mask: args.Mask = None,
     preset: Annotated[
         Literal["sensor", "stereo", "sparse"],
-        typer.Option(
-            help="What it is: any dense map, disparities of the left view, or few known pixels."
-        ),
+        typer.Option(help="Kind of map: any dense one, left disparities, or few known pixels."),
     ] = "sensor",
     scale: Annotated[
         float | None,
         typer.Option(
-            callback=a.positive, help="Error, in units, from which on a value is wrong, not noisy."
+            callback=args.positive, help="Errors above this, in units, are outliers, not noise."
         ),
     ] = None,
-    invalid: a.Invalid = [],  # noqa: B006
-    depth_scale: a.DepthScale = 1.0,
-    reference_max: a.ReferenceMax = None,
-    sigma_xy: a.SigmaXYAuto = None,
-    sigma_luma: a.SigmaLuma = 8.0,
-    sigma_chroma: a.SigmaChroma = 8.0,
+    invalid: args.Invalid = [],  # noqa: B006
+    depth_scale: args.DepthScale = 1.0,
+    reference_max: args.ReferenceMax = None,
+    sigma_xy: args.SigmaXYAuto = None,
+    sigma_luma: args.SigmaLuma = 8.0,
+    sigma_chroma: args.SigmaChroma = 8.0,
     *,
-    shared: Shared,
-) -> Task:
-    """Clean a depth or disparity map by its photograph.
+    common: CommonOptions,
+) -> Command:
+    """Refine a depth or disparity map with its photograph.
 
-    Noise, outliers and holes go, and edges move to where the photograph has them.
+    Removes noise and outliers, fills holes, and moves edges to those of the photograph.
 
     Example: bilateral depth depth.png photo.jpg -o refined.png --invalid 0
 
     Many files: bilateral depth depths/ photos/ -o refined/ --skip-existing
     """
-    maps = Maps(reader(shared), Unit(depth_scale, invalid), shared.dtype)
+    maps = _map_files(common, depth_scale, invalid)
 
-    def work(files: Files) -> Result:
+    def process(files: FileSet) -> Result:
         refine = partial(
             tasks.refine_depth,
             preset=preset,
-            mask=maps.read.optional_mask(files.paths.get("mask")),
+            mask=maps.reader.optional_mask(files.paths.get("mask")),
             sigma_xy=sigma_xy,
             sigma_luma=sigma_luma,
             sigma_chroma=sigma_chroma,
@@ -121,37 +121,40 @@ def depth(
         def refined(values: Array, photo: Array, trust: Array | None, dtype: Any) -> Array:
             return refine(values, photo, trust, dtype=dtype)
 
-        return maps.refined(files, maps.read.plane(files.paths["depth"]), refined)
+        return maps.refine(files, maps.reader.single_channel(files.paths["depth"]), refined)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence, "mask": mask}
-    return Task(inputs, work, maps.truth)
+    return Command(inputs, process, maps.read_truth)
 
 
 def superres(
-    depth: a.Depth,
-    reference: a.Reference,
+    depth: args.Depth,
+    reference: args.Reference,
     factor: Annotated[
         float | None,
-        typer.Option(min=1, help="Pixels of the photograph per pixel of the map, if not by size."),
+        typer.Option(
+            min=1, help="Photograph pixels per map pixel. Default: the ratio of the sizes."
+        ),
     ] = None,
     preset: Annotated[
-        Literal["best", "fast", "paper"], typer.Option(help="Quality or speed.")
+        Literal["best", "fast", "paper"],
+        typer.Option(help="Best quality, less time, or exactly as in the paper."),
     ] = "best",
-    confidence: a.Confidence = None,
+    confidence: args.Confidence = None,
     keep_holes: Annotated[
-        bool, typer.Option("--keep-holes", help="Leave unknown what is unknown.")
+        bool, typer.Option("--keep-holes", help="Keep unknown pixels unknown.")
     ] = False,
-    invalid: a.Invalid = [],  # noqa: B006
-    depth_scale: a.DepthScale = 1.0,
-    reference_max: a.ReferenceMax = None,
+    invalid: args.Invalid = [],  # noqa: B006
+    depth_scale: args.DepthScale = 1.0,
+    reference_max: args.ReferenceMax = None,
     *,
-    shared: Shared,
-) -> Task:
-    """Enlarge a depth map to the size of a photograph.
+    common: CommonOptions,
+) -> Command:
+    """Enlarge a depth map to the size of its photograph.
 
     Example: bilateral superres small.png photo.jpg -o large.png --preview
     """
-    maps = Maps(reader(shared), Unit(depth_scale, invalid), shared.dtype)
+    maps = _map_files(common, depth_scale, invalid)
 
     def enlarged(values: Array, photo: Array, trust: Array | None, dtype: Any) -> Array:
         return tasks.superres_depth(
@@ -165,60 +168,63 @@ def superres(
             dtype=dtype,
         )
 
-    def work(files: Files) -> Result:
-        return maps.refined(files, maps.read.plane(files.paths["depth"]), enlarged)
+    def process(files: FileSet) -> Result:
+        return maps.refine(files, maps.reader.single_channel(files.paths["depth"]), enlarged)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence}
-    return Task(inputs, work, maps.truth)
+    return Command(inputs, process, maps.read_truth)
 
 
 def stereo(
-    left: a.Left,
-    right: a.Right,
+    left: args.Left,
+    right: args.Right,
     max_disparity: Annotated[
         int,
-        typer.Option(min=1, show_default=False, help="Largest disparity to look for, in pixels."),
+        typer.Option(min=1, show_default=False, help="Largest disparity to search, in pixels."),
     ],
-    window: Annotated[int, typer.Option(min=1, help="Side of the matched windows, odd.")] = 7,
+    window: Annotated[
+        int, typer.Option(min=1, help="Side of the matched windows in pixels, odd.")
+    ] = 7,
     margin: Annotated[
-        float, typer.Option(min=0, help="Costs so much above the least one count as equal.")
+        float, typer.Option(min=0, help="Accept costs up to 1 + this times the lowest cost.")
     ] = 0.05,
     consistency: Annotated[
         float,
         typer.Option(
-            callback=a.positive, help="Pixels by which both views may disagree on a match."
+            callback=args.positive,
+            help="Left-right check: largest difference of both matches, in pixels.",
         ),
     ] = 1.0,
     loss: Annotated[
         Literal["geman-mcclure", "none"],
-        typer.Option(help="Robust rounds after the first solve, or only that one."),
+        typer.Option(help="Loss of the robust solve; none: only one plain solve."),
     ] = "geman-mcclure",
-    iterations: Annotated[int, typer.Option(min=1, help="Most robust rounds.")] = 16,
-    invalid: a.Invalid = [],  # noqa: B006
-    depth_scale: a.DepthScale = 1.0,
-    reference_max: a.ReferenceMax = None,
-    sigma_xy: a.SigmaXYAuto = None,
-    sigma_luma: a.SigmaLuma = 8.0,
-    sigma_chroma: a.SigmaChroma = 8.0,
-    smoothness: a.Smoothness = 0.5,
-    smooth: a.Smooth = (4, 4),
+    iterations: Annotated[int, typer.Option(min=1, help="Maximum number of robust rounds.")] = 16,
+    invalid: args.Invalid = [],  # noqa: B006
+    depth_scale: args.DepthScale = 1.0,
+    reference_max: args.ReferenceMax = None,
+    sigma_xy: args.SigmaXYAuto = None,
+    sigma_luma: args.SigmaLuma = 8.0,
+    sigma_chroma: args.SigmaChroma = 8.0,
+    smoothness: args.Smoothness = 0.5,
+    smooth: args.Smooth = (4, 4),
     *,
-    shared: Shared,
-) -> Task:
-    """Find the disparities of a rectified stereo pair.
+    common: CommonOptions,
+) -> Command:
+    """Compute the disparities of a rectified stereo pair.
 
     Example: bilateral stereo left.png right.png -o disparity.pfm --max-disparity 70
 
-    As integers: add --dtype uint16 --depth-scale 0.00390625, steps of 1/256 pixel.
+    For integers in steps of 1/256 pixel, add --dtype uint16 --depth-scale 0.00390625
     """
-    maps = Maps(reader(shared), Unit(depth_scale, invalid), shared.dtype)
+    maps = _map_files(common, depth_scale, invalid)
 
-    def work(files: Files) -> Result:
-        photo = maps.read.photo(files.paths["left"])
-        other = maps.read.photo(files.paths["right"])
+    def process(files: FileSet) -> Result:
+        left_photo = maps.reader.photo(files.paths["left"])
+        right_photo = maps.reader.photo(files.paths["right"])
         x = tasks.stereo_depth(
-            photo,
-            other,
+            left_photo,
+            right_photo,
             max_disparity,
             window=window,
             margin=margin,
@@ -227,11 +233,18 @@ def stereo(
             sigma_luma=sigma_luma,
             sigma_chroma=sigma_chroma,
             smoothness=smoothness,
-            loss=None if loss == "none" else losses.GemanMcClure(1.0),
+            loss=None if loss == "none" else bilateral.GemanMcClure(1.0),
             iterations=iterations,
             smooth=smooth,
             reference_max=reference_max,
         )
-        return Result(maps.stored(x, x.dtype, files), x, photo)
+        return Result(maps.to_file(x, x.dtype, files), x, left_photo)
 
-    return Task({"left": left, "right": right}, work, maps.truth, suffix=lambda _: ".pfm")
+    inputs = {"left": left, "right": right}
+    return Command(inputs, process, maps.read_truth, default_suffix=lambda _: ".pfm")
+
+
+def _map_files(
+    common: CommonOptions, scale: float = 1.0, invalid: Sequence[float] = ()
+) -> MapFiles:
+    return MapFiles(common.reader(), Units(scale, invalid), common.dtype)

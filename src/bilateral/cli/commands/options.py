@@ -1,4 +1,4 @@
-"""The options that all commands on files have."""
+"""Declare the options that all commands on files have, and register commands with them."""
 
 import inspect
 from collections.abc import Callable
@@ -7,137 +7,127 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from bilateral.cli.commands.command import Task
-from bilateral.cli.display.help import GroupedCommand
-
-_MANY, _LOOK, _FILES = "Many files", "Looking at it", "Files"
+from bilateral.cli.command import Command
+from bilateral.cli.commands.grouped_help import FILES, MANY_FILES, VIEWING, GroupedCommand, option
+from bilateral.cli.files.inputs import Reader
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
-    """As given on the command line."""
+class CommonOptions:
+    """Options of all commands on files, as given on the command line."""
 
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", metavar="PATH", rich_help_panel=_FILES,
-            help="File to write, its suffix naming the format; a folder for many; - for stdout.",
+        option(
+            FILES, "File to write (the suffix sets the format), folder, or - for stdout.",
+            "--output", "-o", metavar="PATH",
         ),
     ]  # fmt: skip
     format: Annotated[
         str | None,
-        typer.Option(
-            metavar="SUFFIX", rich_help_panel=_FILES,
-            help="Format in a folder or to stdout, such as png or tif, if not the input's.",
+        option(
+            FILES, "Format in a folder or on stdout, such as png. Default: the input's.",
+            metavar="SUFFIX",
         ),
     ] = None  # fmt: skip
     dtype: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=_FILES,
-            help="Of the result, such as uint16 or float32, if not the input's.",
+        option(
+            FILES, "Type of the result's numbers, such as uint16. Default: the input's.",
+            metavar="NAME",
         ),
     ] = None  # fmt: skip
-    force: Annotated[
-        bool, typer.Option("--force", "-f", rich_help_panel=_FILES, help="Replace existing files.")
-    ] = False
+    force: Annotated[bool, option(FILES, "Replace existing files.", "--force", "-f")] = False
     limit: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="MB", rich_help_panel=_FILES,
-            help="Most memory that one input may unpack to.",
-        ),
-    ] = 1000  # fmt: skip
+        int, option(FILES, "Memory that one input may take when unpacked.", min=1, metavar="MB")
+    ] = 1000
     key: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_FILES, help="Which array of an NPZ file."),
+        str | None, option(FILES, "Name of the array in an NPZ file.", metavar="NAME")
     ] = None
-    page: Annotated[
-        int | None,
-        typer.Option(min=0, rich_help_panel=_FILES, help="Which page of a TIFF file, from 0."),
-    ] = None
+    page: Annotated[int | None, option(FILES, "Page of a TIFF file, from 0.", min=0)] = None
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, rich_help_panel=_MANY,
-            help="Files at a time, by default one per core; the cores are shared among them.",
+        option(
+            MANY_FILES, "Files to process at a time. Default: one per core.", "--jobs", "-j", min=1
         ),
-    ] = None  # fmt: skip
+    ] = None
     skip_existing: Annotated[
         bool,
-        typer.Option(
-            "--skip-existing", rich_help_panel=_MANY,
-            help="Leave out what has a result already: to go on where a run was stopped.",
+        option(
+            MANY_FILES, "Skip files that have a result, to continue a stopped run.",
+            "--skip-existing",
         ),
     ] = False  # fmt: skip
     json: Annotated[
-        bool,
-        typer.Option(
-            "--json", rich_help_panel=_MANY, help="One line of JSON per file, on stdout."
-        ),
-    ] = False  # fmt: skip
+        bool, option(MANY_FILES, "Print one line of JSON per file to stdout.", "--json")
+    ] = False
     preview: Annotated[
         bool,
-        typer.Option(
-            "--preview", rich_help_panel=_LOOK,
-            help="Add a picture in colours, NAME.preview.png, beside each result.",
-        ),
-    ] = False  # fmt: skip
+        option(VIEWING, "Also write each result in colours, as NAME.preview.png.", "--preview"),
+    ] = False
     range: Annotated[
         tuple[float, float] | None,
-        typer.Option(
-            metavar="LOW HIGH", rich_help_panel=_LOOK,
-            help="What the colours span, the same for all files.",
-        ),
-    ] = None  # fmt: skip
+        option(VIEWING, "Values at both ends of the colours, for all files.", metavar="LOW HIGH"),
+    ] = None
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=_LOOK,
-            help="Write an HTML page with all pictures side by side.",
+        option(
+            VIEWING, "HTML page to write, with inputs and results side by side.", metavar="FILE"
         ),
-    ] = None  # fmt: skip
+    ] = None
     truth: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH", rich_help_panel=_LOOK,
-            help="What is right: adds errors to --report and --json.",
-        ),
-    ] = None  # fmt: skip
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only errors, even on a terminal.")
-    ] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False
+        option(VIEWING, "True result: adds errors to --report and --json.", metavar="PATH"),
+    ] = None
+    quiet: Annotated[bool, option(None, "Print only errors.", "--quiet", "-q")] = False
+    debug: Annotated[bool, option(None, "Print the traceback of errors.", "--debug")] = False
+
+    def reader(self) -> Reader:
+        """Return a reader with the limit, the key and the page of these options."""
+        return Reader(self.limit * 1_000_000, self.key, self.page)
 
 
-def command(
-    app: typer.Typer, run: Callable[[Task, Shared], int]
-) -> Callable[[Callable[..., Task]], Callable[..., Task]]:
-    """Register a function that makes a `Task` as a command, with the shared options as well."""
-    hints = get_type_hints(Shared, include_extras=True)
-    common = [
+def register(
+    app: typer.Typer, run: Callable[[Command, CommonOptions], int]
+) -> Callable[[Callable[..., Command]], Callable[..., Command]]:
+    """Return a decorator that adds a function to `app` as a command with the common options.
+
+    Parameters
+    ----------
+    app : typer.Typer
+    run : function
+        Runs the `Command` that the function returns; returns the exit code.
+    """
+    hints = get_type_hints(CommonOptions, include_extras=True)
+    common_parameters = [
         inspect.Parameter(
-            option.name,
+            field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=Shared.__dict__.get(option.name, inspect.Parameter.empty),
-            annotation=hints[option.name],
+            default=CommonOptions.__dict__.get(field.name, inspect.Parameter.empty),
+            annotation=hints[field.name],
         )
-        for option in fields(Shared)
+        for field in fields(CommonOptions)
     ]
 
-    def register(function: Callable[..., Task]) -> Callable[..., Task]:
-        own = list(inspect.signature(function, eval_str=True).parameters.values())
-        passed_on = [parameter for parameter in own if parameter.name != "shared"]
+    def decorate(function: Callable[..., Command]) -> Callable[..., Command]:
+        signature = inspect.signature(function, eval_str=True)
+        parameters = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in signature.parameters.values()
+            if parameter.name != "common"
+        ] + common_parameters
 
-        def call(**given: Any) -> int:
-            shared = Shared(**{option.name: given.pop(option.name) for option in fields(Shared)})
-            return run(function(**given, shared=shared), shared)
+        def call(**arguments: Any) -> int:
+            common = CommonOptions(
+                **{field.name: arguments.pop(field.name) for field in fields(CommonOptions)}
+            )
+            return run(function(**arguments, common=common), common)
 
-        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in passed_on] + common
+        # Typer reads the parameters of a command from its signature and annotations.
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = {p.name: p.annotation for p in parameters}
         call.__doc__, call.__name__ = function.__doc__, function.__name__
         app.command(cls=GroupedCommand)(call)
         return function
 
-    return register
+    return decorate

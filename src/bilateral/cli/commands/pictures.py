@@ -1,4 +1,7 @@
-"""The commands that make pictures and labels, each thin as those that make maps."""
+"""The commands that produce photographs and labels: `defocus`, `colorize` and `segment`.
+
+Each one reads its files, calls the library and returns the result.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -6,60 +9,61 @@ import typer
 from numpy.typing import NDArray
 
 from bilateral import tasks
-from bilateral.cli.commands import arguments as a
-from bilateral.cli.commands.command import Files, Result, Task
-from bilateral.cli.commands.options import Shared
-from bilateral.cli.files.inputs import Unit, reader
-from bilateral.cli.files.labels import LABEL_FORMATS, best_class, stored_labels
-from bilateral.cli.files.outputs import dtype_for, photo_for
+from bilateral.cli.command import Command, FileSet, Result
+from bilateral.cli.commands import arguments as args
+from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.files.labels import LABEL_FORMATS, best_class, labels_for_file
+from bilateral.cli.files.outputs import output_dtype, photo_for_format
+from bilateral.cli.files.units import Units
 from bilateral.tasks.segmentation.policy import CONFIDENCES
 
 Array = NDArray[Any]
 
 
 def defocus(
-    image: a.Image,
-    depth: a.Depth,
-    focus: Annotated[
-        float, typer.Option(show_default=False, help="Depth that is sharp, in units.")
-    ],
+    image: args.Image,
+    depth: args.Depth,
+    focus: Annotated[float, typer.Option(show_default=False, help="Depth in focus, in units.")],
     aperture: Annotated[
         float,
         typer.Option(
             min=0,
             show_default=False,
-            help="Blur: a disc of aperture x |1/depth - 1/focus| pixels radius, "
-            "or of aperture x |depth - focus| for disparities.",
+            help="Strength of the blur. Its radius is aperture x |1/depth - 1/focus| pixels, "
+            "for disparities aperture x |depth - focus|.",
         ),
     ],
     kind: Annotated[
-        Literal["depth", "disparity"], typer.Option(help="Whether large is far or near.")
+        Literal["depth", "disparity"],
+        typer.Option(help="Kind of map: large depths are far, large disparities near."),
     ] = "depth",
     blades: Annotated[
-        int | None, typer.Option(min=3, help="Of the aperture: highlights become polygons.")
+        int | None,
+        typer.Option(min=3, help="Blades of the aperture: highlights become polygons."),
     ] = None,
-    rotation: Annotated[float, typer.Option(help="Of these, in degrees.")] = 0.0,
+    rotation: Annotated[float, typer.Option(help="Rotation of the polygons in degrees.")] = 0.0,
     max_radius: Annotated[
-        float | None, typer.Option(callback=a.positive, help="Largest blur in pixels.")
+        float | None,
+        typer.Option(callback=args.positive, help="Largest radius of the blur in pixels."),
     ] = None,
     linear: Annotated[
         bool | None,
-        typer.Option(help="Whether values are light; by default so for floating point."),
+        typer.Option(help="Whether values are linear light. Default: only floats are."),
     ] = None,
-    depth_scale: a.DepthScale = 1.0,
+    depth_scale: args.DepthScale = 1.0,
     *,
-    shared: Shared,
-) -> Task:
-    """Blur a photograph where it is out of focus, by its depth map.
+    common: CommonOptions,
+) -> Command:
+    """Blur the parts of a photograph that are out of focus, by its depth map.
 
     Example: bilateral defocus photo.jpg depth.png -o soft.jpg --depth-scale 0.001 --focus 2
     --aperture 30
     """
-    read, unit = reader(shared), Unit(depth_scale)
+    reader, units = common.reader(), Units(depth_scale)
 
-    def work(files: Files) -> Result:
-        photo = read.photo(files.paths["image"])
-        z = unit.values(read.plane(files.paths["depth"]))
+    def process(files: FileSet) -> Result:
+        photo = reader.photo(files.paths["image"])
+        z = units.from_file(reader.single_channel(files.paths["depth"]))
         x = tasks.defocus(
             photo,
             z,
@@ -71,107 +75,109 @@ def defocus(
             max_radius=max_radius,
             linear=linear,
         )
-        return Result(_photo_out(x, shared, files), x, given=photo)
+        return Result(_photo_for_file(x, common, files), x, input=photo)
 
-    return Task({"image": image, "depth": depth}, work, read.photo, "photo")
+    return Command({"image": image, "depth": depth}, process, reader.photo, "photo")
 
 
 def colorize(
-    gray: a.Gray,
-    scribbles: a.Scribbles,
-    mask: a.StrokeMask = None,
+    gray: args.Gray,
+    scribbles: args.Scribbles,
+    mask: args.StrokeMask = None,
     preset: Annotated[
         Literal["best", "paper"], typer.Option(help="Best quality, or as in the paper.")
     ] = "best",
-    sigma_xy: a.SigmaXYAuto = None,
-    sigma_luma: a.SigmaLumaAuto = None,
-    smoothness: a.SmoothnessAuto = None,
-    reference_max: a.ReferenceMax = None,
+    sigma_xy: args.SigmaXYAuto = None,
+    sigma_luma: args.SigmaLumaAuto = None,
+    smoothness: args.SmoothnessAuto = None,
+    reference_max: args.ReferenceMax = None,
     *,
-    shared: Shared,
-) -> Task:
-    """Colour a gray photograph by a few strokes of colour.
+    common: CommonOptions,
+) -> Command:
+    """Colorize a gray photograph from a few strokes of colour.
 
-    Paint strokes on the picture with any paint program, save it under another name, then:
+    Paint strokes on the photograph in any paint program and save it under another name.
 
     Example: bilateral colorize gray.png scribbled.png -o colour.png
     """
-    read = reader(shared)
+    reader = common.reader()
 
-    def work(files: Files) -> Result:
-        picture, strokes = read.photo(files.paths["gray"]), read.any(files.paths["scribbles"])
+    def process(files: FileSet) -> Result:
+        photo, strokes = reader.photo(files.paths["gray"]), reader.array(files.paths["scribbles"])
         x = tasks.colorize(
-            picture,
+            photo,
             strokes,
-            read.optional_mask(files.paths.get("mask")),
+            reader.optional_mask(files.paths.get("mask")),
             preset=preset,
             sigma_xy=sigma_xy,
             sigma_luma=sigma_luma,
             smoothness=smoothness,
             reference_max=reference_max,
         )
-        return Result(_photo_out(x, shared, files), x, picture, strokes[..., :3])
+        return Result(_photo_for_file(x, common, files), x, photo, strokes[..., :3])
 
     inputs = {"gray": gray, "scribbles": scribbles, "mask": mask}
-    return Task(inputs, work, read.photo, "photo")
+    return Command(inputs, process, reader.photo, "photo")
 
 
 def segment(
-    probabilities: a.Probabilities,
-    image: a.Image,
+    probabilities: args.Probabilities,
+    image: args.Image,
     confidence: Annotated[
         str,
         typer.Option(
-            metavar="NAME|PATH", help="What to trust: boundary, uniform, entropy, or a picture."
+            metavar="NAME|PATH", help="Weights: boundary, uniform, entropy, or a picture."
         ),
     ] = "boundary",
     ignore: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Not 0 where the probabilities mean nothing."),
+        typer.Option(metavar="PATH", help="Picture: not 0 where the scores mean nothing."),
     ] = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Labels also in formats that hold probabilities.")
+        bool, typer.Option("--labels", help="Write labels in NPY, NPZ and TIFF files, too.")
     ] = False,
     logits: Annotated[
-        bool | None, typer.Option(help="Whether these are logits; by default by their range.")
+        bool | None, typer.Option(help="Whether the scores are logits. Default: by their range.")
     ] = None,
-    sigma_xy: a.SigmaXYAuto = None,
-    sigma_luma: a.SigmaLuma = 16.0,
-    sigma_chroma: a.SigmaChroma = 8.0,
-    smoothness: a.SmoothnessAuto = None,
-    reference_max: a.ReferenceMax = None,
+    sigma_xy: args.SigmaXYAuto = None,
+    sigma_luma: args.SigmaLuma = 16.0,
+    sigma_chroma: args.SigmaChroma = 8.0,
+    smoothness: args.SmoothnessAuto = None,
+    reference_max: args.ReferenceMax = None,
     *,
-    shared: Shared,
-) -> Task:
-    """Move the outlines of a segmentation to the photograph's edges.
+    common: CommonOptions,
+) -> Command:
+    """Align the outlines of a segmentation with its photograph.
 
-    A PNG result holds labels; of a mask 0 and 255. NPY, NPZ and TIFF hold probabilities.
+    PNG and BMP results hold labels, or 0 and 255 for a mask. NPY, NPZ and TIFF results hold
+    probabilities.
 
     Example: bilateral segment scores.npy photo.jpg -o labels.png --preview
     """
-    read, is_name = reader(shared), confidence in CONFIDENCES
+    reader, is_name = common.reader(), confidence in CONFIDENCES
 
-    def work(files: Files) -> Result:
-        scores, photo = read.scores(files.paths["probabilities"]), read.photo(files.paths["image"])
-        trust = read.optional_plane(files.paths.get("confidence"))
+    def process(files: FileSet) -> Result:
+        scores = reader.scores(files.paths["probabilities"])
+        photo = reader.photo(files.paths["image"])
+        weights = reader.optional_single_channel(files.paths.get("confidence"))
         p = tasks.refine_segmentation(
             scores,
             photo,
-            confidence=confidence if trust is None else trust,
+            confidence=confidence if weights is None else weights,
             logits=logits,
-            ignore=read.optional_mask(files.paths.get("ignore")),
+            ignore=reader.optional_mask(files.paths.get("ignore")),
             sigma_xy=sigma_xy,
             sigma_luma=sigma_luma,
             sigma_chroma=sigma_chroma,
             smoothness=smoothness,
             reference_max=reference_max,
         )
-        found = best_class(p)
+        refined_labels = best_class(p)
         as_labels = labels or files.suffix in LABEL_FORMATS
-        output = stored_labels(found, p.ndim == 2) if as_labels else p
-        if shared.dtype is not None:
-            output = output.astype(dtype_for(output.dtype, shared.dtype, files.suffix))
-        return Result(output, found, photo, best_class(scores), trust)
+        output = labels_for_file(refined_labels, p.ndim == 2) if as_labels else p
+        if common.dtype is not None:
+            output = output.astype(output_dtype(output.dtype, common.dtype, files.suffix))
+        return Result(output, refined_labels, photo, best_class(scores), weights)
 
     inputs = {
         "probabilities": probabilities,
@@ -179,11 +185,11 @@ def segment(
         "confidence": None if is_name else confidence,
         "ignore": ignore,
     }
-    return Task(inputs, work, read.labels, "labels", lambda _: ".png")
+    return Command(inputs, process, reader.labels, "labels", lambda _: ".png")
 
 
-def _photo_out(x: Array, shared: Shared, files: Files) -> Array:
-    """A photograph in the dtype asked for, or in one that the format holds."""
-    if shared.dtype is None:
-        return photo_for(x, files.suffix)
-    return x.astype(dtype_for(x.dtype, shared.dtype, files.suffix))
+def _photo_for_file(x: Array, common: CommonOptions, files: FileSet) -> Array:
+    """Convert a photograph to the dtype of ``--dtype``, or to one that the format can store."""
+    if common.dtype is None:
+        return photo_for_format(x, files.suffix)
+    return x.astype(output_dtype(x.dtype, common.dtype, files.suffix))

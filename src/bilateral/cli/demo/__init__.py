@@ -1,1 +1,1 @@
-"""The demo: spoil pictures, repair them, draw the outcome."""
+"""The command `demo`: spoil maps and pictures, repair them, draw the outcome."""

@@ -1,7 +1,7 @@
-"""What the demo shows: true maps and pictures spoiled in several ways, and how each is repaired.
+"""Scenes of the demo: spoiled maps and pictures with a known truth, and how to repair each one.
 
-The sigmas and smoothnesses of the first three were picked on their very photograph and its truth:
-the figures show what to expect at best, they are no benchmark.
+The sigmas and smoothnesses of the first three scenes were tuned on the same photograph and truth:
+their errors show the best case, and are no benchmark.
 """
 
 from collections.abc import Callable
@@ -15,57 +15,57 @@ from numpy.typing import NDArray
 import bilateral
 from bilateral import BlockMeans, color, tasks
 from bilateral.cli.demo.strokes import strokes
-from bilateral.cli.demo.views import Look, classes, colours, disparities
+from bilateral.cli.demo.views import View, disparity_view, label_view, photo_view
 from bilateral.filters import resize
 
 if TYPE_CHECKING:
-    from bilateral.cli.display.pictures import Panel
+    from bilateral.cli.display.sheets import Panel
 
 Array = NDArray[Any]
 Callback = Callable[[int, float], Any]
-Outcome = tuple[Array, bilateral.SolveInfo | None]
+Repaired = tuple[Array, bilateral.SolveInfo | None]
 
-# Fine in space for thin bars and spokes, coarse in colour so that textured surfaces stay whole.
+# Small in space, for thin bars and spokes; large in colour, to keep textured surfaces together.
 SIGMAS: dict[str, Any] = {"sigma_xy": 4, "sigma_luma": 16, "sigma_chroma": 12}
 FACTOR = 8
 MAX_DISPARITY = 70
 FOCUS = 42.0  # disparity of the motorcycle's tank
 STROKES = 40
-STRIDE = 24  # of the network that `segment` imagines
+STRIDE = 24  # pixels per cell of the network that `segment` simulates
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What was spoiled and what to hold its repair against."""
+    """A spoiled input, the function that repairs it, and the truth to compare with."""
 
     reference: Array
     target: Array
     truth: Array
-    simple: Array
-    """What a usual remedy makes of the same target."""
-    repair: Callable[[Callback | None], Outcome]
-    look: Look
+    baseline: Array
+    """Result of the usual method for the same target."""
+    repair: Callable[[Callback | None], Repaired]
+    view: View
     caption: tuple[str, str] = ("Photo", "Middlebury 2014, Motorcycle")
-    """Of the reference, and where it comes from."""
-    extra: "Callable[[Array], Panel] | None" = None
-    """One more picture, of what the repaired map is good for."""
+    """Caption of the reference, and its source."""
+    extra_panel: "Callable[[Array], Panel] | None" = None
+    """Returns one more picture, which shows a use of the repaired map."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A way to spoil something: add one to `SCENES` to show more."""
+    """One scene of the demo; `SCENES` lists them."""
 
     name: str
-    shows: str
-    remedy: str
-    """The usual remedy, in a word or two."""
+    description: str
+    baseline: str
+    """Name of the usual method."""
     make: Callable[[], Problem]
-    counts: str = ""
-    """What the solver counts, where it is not steps."""
+    step_unit: str = ""
+    """Unit of the solver's iterations, if they are not steps."""
 
 
 def holes() -> Problem:
-    """Boxes and ellipses cut out."""
+    """Cut boxes and ellipses out of the map."""
     photo, truth = motorcycle()
     height, width = truth.shape
     rng = np.random.default_rng(0)
@@ -76,43 +76,43 @@ def holes() -> Problem:
         dx = (x - rng.uniform(0, width)) / rng.uniform(18, 55)
         missing |= (dy**2 + dx**2 < 1) if number % 2 else (np.maximum(abs(dy), abs(dx)) < 1)
     target = np.where(missing, np.nan, truth)
-    # What is known is exact, so hardly smooth it: only the gaps are to be filled.
+    # Known pixels are exact: a low smoothness keeps them and still fills the gaps.
     repair = _solve(photo, target, smoothness=0.1)
-    return Problem(photo, target, truth, nearest(target), repair, disparities(truth))
+    return Problem(photo, target, truth, nearest(target), repair, disparity_view(truth))
 
 
 def noise() -> Problem:
-    """Gaussian noise everywhere and a wrong value at every tenth pixel."""
+    """Add Gaussian noise everywhere, and replace a tenth of the pixels by wrong values."""
     photo, truth = motorcycle()
     rng = np.random.default_rng(0)
     target = truth + rng.normal(0, 4, truth.shape).astype(np.float32)
     wrong = rng.random(truth.shape) < 0.1
     target[wrong] = rng.uniform(np.nanmin(truth), np.nanmax(truth), wrong.sum())
     target[np.isnan(truth)] = np.nan
-    # Twice the noise away from its surroundings, a pixel is more likely wrong than noisy.
+    # A pixel that differs from its surroundings by twice the noise is more likely wrong than noisy.
     loss = bilateral.GemanMcClure(8.0)
 
-    def repair(callback: Callback | None) -> Outcome:
+    def repair(callback: Callback | None) -> Repaired:
         x, info = _solver(photo, 0.1).solve_robust(
             target, loss=loss, smooth=(8, 16), callback=callback, return_info=True
         )
-        return bilateral.median(x), info  # as the paper's authors clean up
+        return bilateral.median(x), info  # the paper's authors end with a median, too
 
-    return Problem(photo, target, truth, bilateral.median(target), repair, disparities(truth))
+    return Problem(photo, target, truth, bilateral.median(target), repair, disparity_view(truth))
 
 
 def sparse() -> Problem:
-    """One pixel in a hundred."""
+    """Keep one pixel in a hundred."""
     photo, truth = motorcycle()
     known = np.random.default_rng(0).random(truth.shape) < 0.01
     target = np.where(known, truth, np.nan)
-    # Samples are exact and few: the least smoothness that still joins them.
+    # Samples are exact and few: use the lowest smoothness that still connects them.
     repair = _solve(photo, target, smoothness=0.03)
-    return Problem(photo, target, truth, nearest(target), repair, disparities(truth))
+    return Problem(photo, target, truth, nearest(target), repair, disparity_view(truth))
 
 
 def superres() -> Problem:
-    """A depth camera of an eighth of the resolution, with noise of 1 px."""
+    """Simulate a depth camera with an eighth of the resolution and noise of 1 px."""
     photo, truth = motorcycle()
     rows, columns = (size // FACTOR for size in truth.shape)
     shape = rows * FACTOR, columns * FACTOR
@@ -127,13 +127,13 @@ def superres() -> Problem:
         truth,
         resize.bicubic(low, shape),
         lambda _: (tasks.superres_depth(low, photo), None),
-        disparities(truth),
+        disparity_view(truth),
     )
 
 
 def stereo() -> Problem:
-    """A rectified pair: match, refine, refocus."""
-    from bilateral.cli.display.pictures import Panel
+    """Match a rectified pair, refine the disparities, and refocus the photograph."""
+    from bilateral.cli.display.sheets import Panel
 
     photo, truth = motorcycle()
     right = motorcycle_right()
@@ -152,13 +152,13 @@ def stereo() -> Problem:
         truth,
         matched,
         lambda _: (tasks.refine_depth(target, photo, preset="stereo"), None),
-        disparities(truth),
-        extra=refocused,
+        disparity_view(truth),
+        extra_panel=refocused,
     )
 
 
 def colorize() -> Problem:
-    """A photograph without its colours, but for some strokes."""
+    """Remove the colours of a photograph, except along some strokes."""
     from skimage.data import coffee
 
     load: Any = coffee
@@ -166,25 +166,25 @@ def colorize() -> Problem:
     gray = np.rint(color.luma(photo)).astype(np.uint8)
     painted = strokes(gray.shape, STROKES)[..., np.newaxis]
     marked = np.where(painted, photo, gray[..., np.newaxis])
-    # The usual remedy: each pixel takes the chroma of the nearest stroke.
+    # The usual method: each pixel takes the chroma of the nearest stroke.
     chroma = np.where(painted, color.chroma(photo, 255), np.nan)
     filled = np.stack([nearest(chroma[..., channel]) for channel in (0, 1)], axis=2)
-    simple = color.colored(color.luma(gray[..., np.newaxis]), filled, 255, gray.dtype)
+    baseline = color.colored(color.luma(gray[..., np.newaxis]), filled, 255, gray.dtype)
     return Problem(
         photo,
         marked,
         photo,
-        simple,
+        baseline,
         lambda _: (tasks.colorize(gray, marked), None),
-        colours(),
+        photo_view(),
         ("Photo", "scikit-image, coffee"),
     )
 
 
 def segment() -> Problem:
-    """Masks of a motorcycle and of furniture, as coarse as a network's."""
+    """Simulate a network's coarse scores for a motorcycle, furniture and the background."""
     photo, disparity = motorcycle()
-    truth = objects(nearest(disparity))
+    truth = object_labels(nearest(disparity))
     rows, columns = (size // STRIDE for size in truth.shape)
     shape = rows * STRIDE, columns * STRIDE
     photo, truth = photo[: shape[0], : shape[1]], truth[: shape[0], : shape[1]]
@@ -200,15 +200,15 @@ def segment() -> Problem:
         truth,
         enlarged,
         lambda _: (tasks.refine_segmentation(scores, photo, labels=True, logits=True), None),
-        classes(photo),
+        label_view(photo),
     )
 
 
-def objects(disparity: Array) -> Array:
-    """Labels of Motorcycle: 2 for the motorcycle, 1 for bench and shelf, 0 for floor and walls."""
-    behind = np.percentile(disparity, 15, axis=1, keepdims=True)  # floor or wall, row by row
-    before = disparity > behind + 6
-    return np.where(before, np.where(disparity > 31, 2, 1), 0)
+def object_labels(disparity: Array) -> Array:
+    """Return labels: 2 for the motorcycle, 1 for bench and shelf, 0 for floor and walls."""
+    background = np.percentile(disparity, 15, axis=1, keepdims=True)  # floor or wall of each row
+    is_object = disparity > background + 6
+    return np.where(is_object, np.where(disparity > 31, 2, 1), 0)
 
 
 SCENES = (
@@ -226,17 +226,20 @@ SCENES = (
 
 @cache
 def motorcycle() -> tuple[Array, Array]:
-    """Photograph and true disparity, NaN where unknown: Middlebury 2014, quarter size."""
+    """Return Middlebury 2014's Motorcycle at quarter size: left photograph and true disparity.
+
+    The disparity is NaN where it is unknown.
+    """
     from skimage.data import stereo_motorcycle
 
-    load: Any = stereo_motorcycle  # untyped, and not always there when types are checked
+    load: Any = stereo_motorcycle  # scikit-image has no types
     photo, _, disparity = load()
     return photo, np.where(np.isfinite(disparity), disparity, np.nan).astype(np.float32)
 
 
 @cache
 def motorcycle_right() -> Array:
-    """The photograph from the right."""
+    """Return the right photograph of Motorcycle."""
     from skimage.data import stereo_motorcycle
 
     load: Any = stereo_motorcycle
@@ -248,8 +251,8 @@ def nearest(target: Array) -> Array:
     """Give unknown pixels the value of the nearest known one."""
     from scipy.ndimage import distance_transform_edt
 
-    where = distance_transform_edt(np.isnan(target), return_distances=False, return_indices=True)
-    filled: Array = target[tuple(where)]
+    indices = distance_transform_edt(np.isnan(target), return_distances=False, return_indices=True)
+    filled: Array = target[tuple(indices)]
     return filled
 
 
@@ -257,8 +260,8 @@ def _solver(photo: Array, smoothness: float) -> bilateral.BilateralSolver:
     return bilateral.BilateralSolver(bilateral.BilateralGrid(photo, **SIGMAS), smoothness)
 
 
-def _solve(photo: Array, target: Array, smoothness: float) -> Callable[[Callback | None], Outcome]:
-    def repair(callback: Callback | None) -> Outcome:
+def _solve(photo: Array, target: Array, smoothness: float) -> Callable[[Callback | None], Repaired]:
+    def repair(callback: Callback | None) -> Repaired:
         return _solver(photo, smoothness).solve(target, callback=callback, return_info=True)
 
     return repair

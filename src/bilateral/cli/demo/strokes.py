@@ -1,4 +1,4 @@
-"""Strokes along random curves, as somebody might paint them."""
+"""Paint random strokes, similar to those a person would paint."""
 
 from typing import Any
 
@@ -9,16 +9,18 @@ Array = NDArray[Any]
 
 
 def strokes(shape: tuple[int, ...], number: int, seed: int = 0) -> Array:
-    """A mask of strokes as long as a sixth of the image's longer side.
+    """Return a mask of strokes along random curves.
+
+    The length of a stroke is a sixth of the longer side of the image.
 
     Parameters
     ----------
     shape : (int, int)
         Height and width.
     number : int
-        How many strokes begin somewhere in the image; parts may leave it.
+        Number of strokes. They start inside the image, and may leave it.
     seed : int
-        Another one gives other strokes.
+        Seed of the random numbers.
 
     Returns
     -------

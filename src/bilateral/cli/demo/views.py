@@ -1,4 +1,4 @@
-"""How the demo measures and draws what it repaired: maps of depth, pictures, or labels."""
+"""Views of the demo's data: paint and measure disparity maps, photographs and labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,100 +7,109 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.cli.display.colormaps import Scale, enlarge_dots, heat, turbo
+
 if TYPE_CHECKING:
-    from bilateral.cli.display.pictures import Panel, Scale
+    from bilateral.cli.display.sheets import Panel
 
 Array = NDArray[Any]
 
-_DOTTED = 0.05
-"""Fewer known pixels are drawn larger than they are."""
+_SPARSE = 0.05
+"""Below this fraction of known pixels, dots are drawn larger."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """A kind of data: its errors' unit, and its pictures."""
+class View:
+    """How one kind of data is painted, and how its errors are measured."""
 
     unit: str
+    """Unit of the errors."""
     paint: Callable[[Array], Array]
-    """A picture of values."""
-    wrong: Callable[[Array, Array], Array]
-    """The error of values at each pixel, given the truth; NaN where that is unknown."""
-    error_shown: float
-    """Larger errors are drawn like this one."""
-    scale: "Scale | None" = None
-    """What the picture's colours mean."""
+    """Returns a picture of values."""
+    error_map: Callable[[Array, Array], Array]
+    """Returns the error of values at each pixel, given the truth; NaN where it is unknown."""
+    highest_error: float
+    """Larger errors have the colour of this one."""
+    scale: Scale | None = None
+    """Meaning of the picture's colours."""
 
-    def error(self, values: Array, truth: Array) -> float:
-        """The mean error where the truth is known."""
-        return float(np.nanmean(self.wrong(values, truth), dtype=np.float64))
+    def mean_error(self, values: Array, truth: Array) -> float:
+        """Return the mean error over the pixels with a known truth."""
+        return float(np.nanmean(self.error_map(values, truth), dtype=np.float64))
 
     def panel(self, values: Array, caption: str, detail: str) -> "Panel":
-        """A picture of values, with a colour bar if it needs one."""
-        from bilateral.cli.display.pictures import Panel
+        """Return a picture of values, with a colour bar if it has a scale."""
+        from bilateral.cli.display.sheets import Panel
 
         return Panel(self.paint(values), caption, detail, self.scale)
 
     def error_panel(self, values: Array, truth: Array) -> "Panel":
-        """A picture of the errors."""
-        from bilateral.cli.display.pictures import Panel, Scale, heat
+        """Return a picture of the errors."""
+        from bilateral.cli.display.sheets import Panel
 
-        scale = Scale(heat, 0, self.error_shown, f"{self.unit} of error", open_ended=True)
-        wrong = self.wrong(values, truth)
-        unknown = "gray: truth unknown" if np.isnan(wrong).any() else ""
-        return Panel(scale.paint(wrong), "Error left", unknown, scale)
+        scale = Scale(heat, 0, self.highest_error, f"{self.unit} of error", open_ended=True)
+        errors = self.error_map(values, truth)
+        detail = "gray: truth unknown" if np.isnan(errors).any() else ""
+        return Panel(scale.paint(errors), "Error left", detail, scale)
 
 
-def disparities(truth: Array) -> Look:
-    """Disparity maps, on the scale of the true one. Unknown values count as the mean."""
-    from bilateral.cli.display import pictures
+def disparity_view(truth: Array) -> View:
+    """Return the view of disparity maps, with the range of the truth.
 
+    For the errors, unknown values count as the mean of the known ones.
+    """
     low, high = np.floor(np.nanmin(truth)), np.ceil(np.nanmax(truth))
-    scale = pictures.Scale(pictures.turbo, low, high, "px of disparity")
+    scale = Scale(turbo, low, high, "px of disparity")
 
     def paint(values: Array) -> Array:
         known = np.isfinite(values)
-        return scale.paint(pictures.enlarge_dots(values) if known.mean() < _DOTTED else values)
+        return scale.paint(enlarge_dots(values) if known.mean() < _SPARSE else values)
 
-    def wrong(values: Array, truth: Array) -> Array:
+    def error_map(values: Array, truth: Array) -> Array:
         filled = np.where(np.isfinite(values), values, np.nanmean(values))
         difference: Array = np.abs(filled - truth)
         return difference
 
-    return Look("px", paint, wrong, error_shown=10, scale=scale)
+    return View("px", paint, error_map, highest_error=10, scale=scale)
 
 
-def gaps(values: Array) -> str:
-    """What to say of a picture of a map with unknown pixels."""
+def unknown_note(values: Array) -> str:
+    """Return the caption's second line for a map with unknown pixels."""
     known = np.isfinite(values)
     if known.all():
         return ""
     text = f"gray: {100 - 100 * known.mean():.0f} % unknown, counted as the mean"
-    return text + "; dots enlarged" if known.mean() < _DOTTED else text
+    return text + "; dots enlarged" if known.mean() < _SPARSE else text
 
 
-_CLASSES = np.array([(40, 60, 90), (240, 190, 60), (230, 60, 50)], np.float32)
+_CLASS_COLOURS = np.array([(40, 60, 90), (240, 190, 60), (230, 60, 50)], np.float32)
 
 
-def classes(photo: Array) -> Look:
-    """Labels, laid over a photograph. Pixels with another label than the true one are counted."""
+def label_view(photo: Array) -> View:
+    """Return the view of labels, painted over a photograph. The error is the share of wrong ones.
+
+    Parameters
+    ----------
+    photo : (H, W, 3) uint8 array
+    """
 
     def paint(labels: Array) -> Array:
         shade = photo.mean(axis=2, keepdims=True, dtype=np.float32) / 255
-        mixed: Array = (_CLASSES[labels] * (0.35 + 0.65 * shade)).astype(np.uint8)
+        mixed: Array = (_CLASS_COLOURS[labels] * (0.35 + 0.65 * shade)).astype(np.uint8)
         return mixed
 
-    def wrong(labels: Array, truth: Array) -> Array:
-        counted: Array = np.where(labels == truth, np.float32(0), np.float32(100))
-        return counted
+    def error_map(labels: Array, truth: Array) -> Array:
+        percent: Array = np.where(labels == truth, np.float32(0), np.float32(100))
+        return percent
 
-    return Look("%", paint, wrong, error_shown=100)
+    return View("%", paint, error_map, highest_error=100)
 
 
-def colours() -> Look:
-    """RGB pictures."""
+def photo_view() -> View:
+    """Return the view of RGB photographs. The error is the mean difference of the channels."""
 
-    def wrong(values: Array, truth: Array) -> Array:
+    def error_map(values: Array, truth: Array) -> Array:
         difference: Array = np.abs(values.astype(np.float32) - truth).mean(axis=2)
         return difference
 
-    return Look("grey levels", lambda picture: picture, wrong, error_shown=40)
+    return View("grey levels", lambda picture: picture, error_map, highest_error=40)

@@ -1,1 +1,1 @@
-"""Print, preview and report progress in the terminal."""
+"""Output for people: messages, progress and previews."""

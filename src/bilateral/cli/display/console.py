@@ -1,4 +1,4 @@
-"""What people see: lines on stderr, and hardly any where nobody watches."""
+"""Print to stderr: messages always, progress and tables only on a terminal."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -7,18 +7,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def complain(text: str) -> None:
-    """One line on stderr."""
+def print_message(text: str) -> None:
+    """Print an error or a warning as one line to stderr, after the name of the program."""
     print(f"bilateral: {text}", file=sys.stderr, flush=True)
 
 
-def watched(quiet: bool) -> bool:
-    """Whether somebody sees the progress: stderr is a terminal."""
+def is_interactive(quiet: bool) -> bool:
+    """Return whether to show progress: stderr is a terminal, without ``--quiet``."""
     return not quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
-def console() -> "Console":
-    """For tables and progress, on stderr: stdout is for data."""
+def stderr_console() -> "Console":
+    """Return a console for tables and progress on stderr; stdout is for data."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)

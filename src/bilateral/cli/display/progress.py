@@ -1,4 +1,4 @@
-"""Progress while a batch runs, and how it went at its end; for terminals only."""
+"""Show a progress bar while a batch runs, and print a summary at its end."""
 
 import time
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bilateral.cli.display.console import console
+from bilateral.cli.display.console import stderr_console
 from bilateral.io.messages import printable, size_text
 
 if TYPE_CHECKING:
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from bilateral.cli.batch import Record
 
 
-class Display:
-    """A bar with rate and remaining time.
+class BatchProgress:
+    """A progress bar with rate and remaining time, and a summary.
 
     Parameters
     ----------
     total : int
         Number of files.
     many : bool
-        Whether there is more to tell than one line.
-    watched : bool
-        If not, nothing is shown.
+        Show a bar and a table. Otherwise the summary is one line.
+    interactive : bool
+        If false, nothing is shown.
     """
 
-    def __init__(self, total: int, many: bool, watched: bool) -> None:
-        self._many, self._watched = many, watched
-        self._began = time.perf_counter()
-        self._done = 0
+    def __init__(self, total: int, many: bool, interactive: bool) -> None:
+        self._many, self._interactive = many, interactive
+        self._start = time.perf_counter()
+        self._processed = 0
         self._bar: Progress | None = None
-        if many and watched:
-            self._bar = _bar()
+        if many and interactive:
+            self._bar = _new_bar()
             self._task = self._bar.add_task("", total=total, rate="")
 
-    def __enter__(self) -> "Display":
+    def __enter__(self) -> "BatchProgress":
         if self._bar is not None:
             self._bar.start()
         return self
@@ -53,22 +53,22 @@ class Display:
             self._bar.stop()
 
     def advance(self, record: "Record") -> None:
-        """One more is done."""
+        """Count one more file."""
         if self._bar is None:
             return
-        self._done += record.status != "skipped"
-        rate = f"{self._done / (time.perf_counter() - self._began):.1f}/s"
+        self._processed += record.status != "skipped"
+        rate = f"{self._processed / (time.perf_counter() - self._start):.1f}/s"
         self._bar.update(self._task, advance=1, rate=rate)
 
-    def sum_up(self, records: Sequence["Record"]) -> None:
-        """How many went well, how fast, and the mean of the figures."""
-        if not self._watched:
+    def print_summary(self, records: Sequence["Record"]) -> None:
+        """Print the number of files by status, the rate, and the means of the metrics."""
+        if not self._interactive:
             return
         if not self._many:
             for record in records:
-                _tell(record)
+                _print_line(record)
             return
-        seconds = time.perf_counter() - self._began
+        seconds = time.perf_counter() - self._start
         counts = {
             status: sum(record.status == status for record in records)
             for status in ("done", "skipped", "failed")
@@ -76,16 +76,16 @@ class Display:
         cells = {name: str(count) for name, count in counts.items()}
         cells |= {"time": f"{seconds:.1f} s", "rate": f"{counts['done'] / seconds:.1f}/s"}
         _print_table([cells])
-        figures = _means(records)
-        if figures:
+        means = _mean_metrics(records)
+        if means:
             rows = [
-                {"means": when} | {name: f"{value:.4g}" for name, value in found.items()}
-                for when, found in figures.items()
+                {"means": stage} | {name: f"{value:.4g}" for name, value in metrics.items()}
+                for stage, metrics in means.items()
             ]
             _print_table(rows)
 
 
-def _bar() -> "Progress":
+def _new_bar() -> "Progress":
     from rich import progress
 
     columns = (
@@ -94,10 +94,10 @@ def _bar() -> "Progress":
         progress.TextColumn("{task.fields[rate]}"),
         progress.TimeRemainingColumn(),
     )
-    return progress.Progress(*columns, console=console(), transient=True)
+    return progress.Progress(*columns, console=stderr_console(), transient=True)
 
 
-def _tell(record: "Record") -> None:
+def _print_line(record: "Record") -> None:
     if record.status == "failed":
         return
     text = "stdout" if record.output is None else printable(record.output)
@@ -105,9 +105,9 @@ def _tell(record: "Record") -> None:
         text += "  skipped: it exists already"
     else:
         text += f"  {size_text(record.shape or ())} {record.dtype}, {record.seconds:.2f} s"
-        for when, figures in _means([record]).items():
-            text += f"; {when}: " + ", ".join(f"{n} {value:.4g}" for n, value in figures.items())
-    console().print(text, markup=False, soft_wrap=True)
+        for stage, metrics in _mean_metrics([record]).items():
+            text += f"; {stage}: " + ", ".join(f"{n} {value:.4g}" for n, value in metrics.items())
+    stderr_console().print(text, markup=False, soft_wrap=True)
 
 
 def _print_table(rows: Sequence[dict[str, str]]) -> None:
@@ -119,17 +119,17 @@ def _print_table(rows: Sequence[dict[str, str]]) -> None:
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(*row.values())
-    console().print(table)
+    stderr_console().print(table)
 
 
-def _means(records: Sequence["Record"]) -> dict[str, dict[str, float]]:
-    """Of each figure over all files that have it."""
-    found: dict[str, dict[str, list[float]]] = {}
+def _mean_metrics(records: Sequence["Record"]) -> dict[str, dict[str, float]]:
+    """Return the mean of each metric over the files that have it."""
+    lists: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        for when, figures in (record.figures or {}).items():
-            for name, value in figures.items():
-                found.setdefault(when, {}).setdefault(name, []).append(value)
+        for stage, metrics in (record.metrics or {}).items():
+            for name, value in metrics.items():
+                lists.setdefault(stage, {}).setdefault(name, []).append(value)
     return {
-        when: {name: float(np.mean(values)) for name, values in figures.items()}
-        for when, figures in found.items()
+        stage: {name: float(np.mean(values)) for name, values in metrics.items()}
+        for stage, metrics in lists.items()
     }

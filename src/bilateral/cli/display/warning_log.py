@@ -1,4 +1,4 @@
-"""Warnings, kept apart by the thread they come from, for the end of the program."""
+"""Collect warnings by the thread that issued them, to print them at the end."""
 
 import threading
 import warnings
@@ -6,30 +6,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bilateral.info import ConvergenceWarning
+from bilateral import ConvergenceWarning
 
-_listeners: dict[int, list[str]] = {}
+_logs: dict[int, list[str]] = {}
+"""The log of each thread, by its identifier."""
 
 
 @contextmanager
-def collected(found: list[str]) -> Iterator[None]:
-    """What is warned of in this thread, while `listening`."""
-    _listeners[threading.get_ident()] = found
+def collect_warnings(log: list[str]) -> Iterator[None]:
+    """Append warnings of this thread to `log`. Requires `redirect_warnings` around it."""
+    _logs[threading.get_ident()] = log
     try:
         yield
     finally:
-        del _listeners[threading.get_ident()]
+        del _logs[threading.get_ident()]
 
 
 @contextmanager
-def listening() -> Iterator[None]:
-    """Keep warnings for the end; warnings of other libraries are none of the user's business."""
+def redirect_warnings() -> Iterator[None]:
+    """Send convergence warnings to the log of their thread; discard all others.
 
-    def keep(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    Warnings of other libraries do not help the users of a command.
+    """
+
+    def append(message: Warning | str, category: type[Warning], *_: Any) -> None:
         if issubclass(category, ConvergenceWarning):
-            _listeners.get(threading.get_ident(), []).append(" ".join(str(message).split()))
+            _logs.get(threading.get_ident(), []).append(" ".join(str(message).split()))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = keep  # type: ignore[assignment]
+        warnings.showwarning = append  # type: ignore[assignment]
         yield

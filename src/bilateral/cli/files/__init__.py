@@ -1,1 +1,1 @@
-"""Read inputs, pair files, write outputs."""
+"""Find, read, convert and write the files of a command."""

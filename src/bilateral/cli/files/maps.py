@@ -1,4 +1,4 @@
-"""A map with its photograph and confidence: read, refined, and in its file's dtype again."""
+"""Read a map with its photograph and confidence, refine it, and convert it for its file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,39 +8,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bilateral.cli.commands.command import Files, Result
-from bilateral.cli.files.inputs import Reader, Unit
-from bilateral.cli.files.outputs import dtype_for
+from bilateral.cli.command import FileSet, Result
+from bilateral.cli.files.inputs import Reader
+from bilateral.cli.files.outputs import output_dtype
+from bilateral.cli.files.units import Units
 
 Array = NDArray[Any]
 Refine = Callable[[Array, Array, Array | None, Any], Array]
-"""Of values, photograph, confidence, and the dtype to return."""
+"""Function of values, photograph, confidence, and the dtype to return."""
 
 
 @dataclass(frozen=True)
-class Maps:
-    """How the maps of one command are read and written."""
+class MapFiles:
+    """Reads the maps of one command and converts its results for their files."""
 
-    read: Reader
-    unit: Unit
+    reader: Reader
+    units: Units
     dtype: str | None
-    """What was asked for."""
+    """Name of the output dtype that the user asked for."""
 
-    def refined(self, files: Files, raw: Array, refine: Refine, *, pages: bool = False) -> Result:
-        """The result of a task for one map; with `pages`, for the frames of a video."""
-        photo = self.read.photo(files.paths["reference"])
-        trust = self.read.optional_plane(files.paths.get("confidence"))
-        values = self.unit.values(raw)
-        x = refine(values, photo, trust, self.unit.exact(raw))
-        output = self.stored(x, raw.dtype, files)
+    def refine(self, files: FileSet, raw: Array, refine: Refine, *, pages: bool = False) -> Result:
+        """Apply `refine` to one map, or with `pages` to the frames of a video."""
+        photo = self.reader.photo(files.paths["reference"])
+        confidence = self.reader.optional_single_channel(files.paths.get("confidence"))
+        values = self.units.from_file(raw)
+        x = refine(values, photo, confidence, self.units.working_dtype(raw))
+        output = self.to_file(x, raw.dtype, files)
         if pages:
             return Result(output, x[0], photo[0], values[0], pages=True)
-        return Result(output, x, photo, values, trust)
+        return Result(output, x, photo, values, confidence)
 
-    def stored(self, x: Array, given: np.dtype[Any], files: Files) -> Array:
-        """A map as its file shall have it."""
-        return self.unit.stored(x, dtype_for(given, self.dtype, files.suffix))
+    def to_file(self, x: Array, raw_dtype: np.dtype[Any], files: FileSet) -> Array:
+        """Convert a map in units to the numbers and the dtype of its file."""
+        return self.units.to_file(x, output_dtype(raw_dtype, self.dtype, files.suffix))
 
-    def truth(self, path: Path) -> Array:
-        """What is right, in the same unit."""
-        return self.unit.values(self.read.plane(path))
+    def read_truth(self, path: Path) -> Array:
+        """Read the true map in the same units."""
+        return self.units.from_file(self.reader.single_channel(path))

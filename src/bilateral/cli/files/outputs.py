@@ -1,4 +1,4 @@
-"""Where results go, in which format and dtype."""
+"""Choose the path, format and dtype of each result, and write it."""
 
 import os
 import sys
@@ -10,95 +10,101 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import io
-from bilateral.cli.files.pairing import PREVIEW, UsageError
+from bilateral.cli.errors import UsageError
+from bilateral.cli.files.pairing import PREVIEW_SUFFIX
 from bilateral.io import atomic, formats
 from bilateral.io.messages import printable
 
 Array = NDArray[Any]
 
 STDOUT = "-"
-_FLOATING = (".pfm", ".exr")
-_EIGHT_BITS = (".jpg", ".jpeg", ".bmp")
+_FLOAT_FORMATS = (".pfm", ".exr")
+_EIGHT_BIT_FORMATS = (".jpg", ".jpeg", ".bmp")
 
 
-def suffix_of(name: str | None) -> str | None:
-    """The suffix that ``--format`` means, with or without its dot."""
+def format_suffix(name: str | None) -> str | None:
+    """Return the suffix that ``--format`` names, with or without its dot."""
     if name is None:
         return None
     suffix = "." + name.lower().removeprefix(".")
     if suffix not in formats.SUFFIXES:
-        known = ", ".join(sorted(suffix[1:] for suffix in formats.SUFFIXES))
-        raise UsageError(f"--format: expected one of {known}, got {printable(name)}.")
+        listed = ", ".join(sorted(suffix[1:] for suffix in formats.SUFFIXES))
+        raise UsageError(f"--format: expected one of {listed}, got {printable(name)}.")
     return suffix
 
 
-def place(
-    output: str, many: bool, suffix: Callable[[Path], str], wanted: str | None
+def output_paths(
+    output: str, many: bool, default_suffix: Callable[[Path], str], suffix: str | None
 ) -> Callable[[Path, str], Path]:
-    """Where the result of each input goes.
+    """Return the function that gives the result of each input its path.
 
     Parameters
     ----------
     output : str
-        What was given: a folder where there are many files, or ends with a slash.
+        Value of ``--output``. It names a folder if there are many files, if it ends with a slash,
+        or if it exists as a folder.
     many : bool
-    suffix : function
-        The suffix of the result of an input, unless `wanted` says so.
-    wanted : str, optional
+        Whether there are many files.
+    default_suffix : function
+        Returns the suffix of the result of an input, if `suffix` is None.
+    suffix : str, optional
+        Suffix of all results in a folder.
 
     Returns
     -------
-    function of an input and of its key
+    function of the path and the key of an input
     """
-    folder = many or output.endswith(os.sep) or os.path.isdir(output)
+    in_folder = many or output.endswith(os.sep) or os.path.isdir(output)
     if many and output == STDOUT:
-        raise UsageError("--output: many results do not fit into stdout; name a folder.")
+        raise UsageError("--output: stdout can take only one result; name a folder for many.")
     if many and formats.by_suffix(output) and not os.path.isdir(output):
         raise UsageError(f"--output: expected a folder for many files, got {printable(output)}.")
-    if not folder and output != STDOUT and formats.by_suffix(output) is None:
-        known = ", ".join(sorted(formats.SUFFIXES))
-        raise UsageError(f"--output: expected a name with one of {known}, got {printable(output)}.")
+    if not in_folder and output != STDOUT and formats.by_suffix(output) is None:
+        listed = ", ".join(sorted(formats.SUFFIXES))
+        raise UsageError(
+            f"--output: expected a name that ends with one of {listed}, got {printable(output)}."
+        )
 
-    def where(path: Path, key: str) -> Path:
-        if not folder and output != STDOUT:
+    def output_path(path: Path, key: str) -> Path:
+        if not in_folder and output != STDOUT:
             return Path(output)
-        name = (key if many else path.stem) + (wanted or suffix(path))
+        name = (key if many else path.stem) + (suffix or default_suffix(path))
         return Path(name) if output == STDOUT else Path(output, name)
 
-    return where
+    return output_path
 
 
-def dtype_for(raw: np.dtype[Any], asked: str | None, suffix: str) -> np.dtype[Any]:
-    """The result's dtype: as asked, or the input's if the format can hold it."""
-    if asked is not None:
-        return parse_dtype(asked)
-    if suffix in _FLOATING and raw.kind in "bui" and raw.itemsize <= 2:
+def output_dtype(raw: np.dtype[Any], requested: str | None, suffix: str) -> np.dtype[Any]:
+    """Return the dtype of a result: the requested one, or the input's if the format allows it."""
+    if requested is not None:
+        return parse_dtype(requested)
+    if suffix in _FLOAT_FORMATS and raw.kind in "bui" and raw.itemsize <= 2:
         return np.dtype(np.float32)
     return np.dtype(np.uint8) if raw.kind == "b" else raw
 
 
 def parse_dtype(name: str) -> np.dtype[Any]:
-    """A dtype of real numbers by its name."""
+    """Return the dtype of real numbers with this name."""
     try:
-        found = np.dtype(name)
+        dtype = np.dtype(name)
     except TypeError:
-        found = np.dtype(object)
-    if found.kind not in "uif":
-        raise UsageError(f"--dtype: expected one such as uint16 or float32, got {name!r}.")
-    return found
+        dtype = np.dtype(object)
+    if dtype.kind not in "uif":
+        raise UsageError(f"--dtype: expected a name such as uint16 or float32, got {name!r}.")
+    return dtype
 
 
-def photo_for(array: Array, suffix: str) -> Array:
-    """A photograph in a dtype that the format holds: rounding it is no loss to speak of."""
-    if suffix in _EIGHT_BITS or (suffix == ".png" and array.dtype.kind == "f"):
-        return eight_bits(array)
-    if suffix in _FLOATING and array.dtype.kind == "u":
+def photo_for_format(array: Array, suffix: str) -> Array:
+    """Convert a photograph to a dtype that the format can store. The rounding is invisible."""
+    if suffix in _EIGHT_BIT_FORMATS or (suffix == ".png" and array.dtype.kind == "f"):
+        return to_uint8(array)
+    if suffix in _FLOAT_FORMATS and array.dtype.kind == "u":
         return (array / np.float32(np.iinfo(array.dtype).max)).astype(np.float32)
     return array
 
 
-def eight_bits(photo: Array) -> Array:
-    """For display."""
+def to_uint8(photo: Array) -> Array:
+    """Convert a photograph to uint8 for display."""
     if photo.dtype == np.uint8:
         return photo
     white = np.iinfo(photo.dtype).max if photo.dtype.kind in "ui" else 1
@@ -107,7 +113,7 @@ def eight_bits(photo: Array) -> Array:
 
 
 def save(path: Path, data: bytes, *, to_stdout: bool = False, force: bool = False) -> None:
-    """Write a file, or its bytes to stdout."""
+    """Write the bytes of a file to its path or to stdout."""
     if to_stdout:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -117,21 +123,20 @@ def save(path: Path, data: bytes, *, to_stdout: bool = False, force: bool = Fals
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those around it."""
+    """Make a folder and its parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise io.FileError(
-            f"{printable(folder)}: cannot be made a folder: {error.strerror}."
-        ) from None
+        message = f"{printable(folder)}: the folder cannot be made: {error.strerror}."
+        raise io.FileError(message) from None
 
 
-def preview_of(path: Path) -> Path:
-    """Where the preview of a result goes."""
-    return path.with_name(path.stem + PREVIEW)
+def preview_path(path: Path) -> Path:
+    """Return the path of the preview of a result."""
+    return path.with_name(path.stem + PREVIEW_SUFFIX)
 
 
-def must_not_exist(path: Path, force: bool) -> None:
-    """Refuse before the work rather than after it."""
+def refuse_existing(path: Path, force: bool) -> None:
+    """Refuse to replace a file without ``--force``, before the work rather than after it."""
     if not force and path.is_file():
         raise io.FileError(f"{printable(path)}: exists already. Replace it with --force.")

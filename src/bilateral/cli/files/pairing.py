@@ -1,4 +1,4 @@
-"""Which files belong together: single ones, folders and patterns, matched by name."""
+"""Find the files of folders and patterns, and match those that belong together by name."""
 
 import os
 import re
@@ -6,123 +6,125 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bilateral.cli.errors import UsageError
 from bilateral.io.errors import FileError
 from bilateral.io.formats import SUFFIXES
 from bilateral.io.messages import printable
 
-PREVIEW = ".preview.png"
-_WILD = re.compile(r"[*?[]")
-
-
-class UsageError(Exception):
-    """Wrong arguments; the message is one line."""
+PREVIEW_SUFFIX = ".preview.png"
+_WILDCARD = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True)
 class Source:
-    """What was given for one input: one file for all, or many, by the part of names that varies."""
+    """Files of one input: either a single file for all keys, or many files by key.
 
-    given: str
+    The key of a file is the part of its name that differs between the files.
+    """
+
+    argument: str
     single: Path | None = None
     many: dict[str, list[Path]] = field(default_factory=dict)
 
     def find(self, key: str) -> Path:
-        """The one file for a key."""
+        """Return the only file for a key."""
         if self.single is not None:
             return self.single
-        found = self.many.get(key, [])
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            raise FileError(f"no file for {printable(key)} in {printable(self.given)}.")
-        names = ", ".join(printable(path.name) for path in found[:4])
-        raise FileError(f"several files for {printable(key)} in {printable(self.given)}: {names}.")
+        paths = self.many.get(key, [])
+        if len(paths) == 1:
+            return paths[0]
+        source = printable(self.argument)
+        if not paths:
+            raise FileError(f"no file for {printable(key)} in {source}.")
+        names = ", ".join(printable(path.name) for path in paths[:4])
+        raise FileError(f"several files for {printable(key)} in {source}: {names}.")
 
 
-def expand(given: str) -> Source:
-    """Find the files that an argument stands for.
+def expand(argument: str) -> Source:
+    """Find the files that an argument names.
 
     Parameters
     ----------
-    given : str
+    argument : str
         A file; a folder, for all files in it with a known suffix; or a pattern with ``*``, ``?``,
-        ``[...]`` or, for folders in folders, ``**``.
+        ``[...]`` or, for folders within folders, ``**``.
 
     Returns
     -------
     Source
-        A folder's files are known by their names without suffix, a pattern's by what its
-        wildcards stand for.
+        In a folder, the key of a file is its name without suffix. For a pattern, the key is the
+        text that the wildcards match.
     """
-    if os.path.isdir(given):
-        return _folder(given)
-    if os.path.lexists(given) or not _WILD.search(given):
-        return Source(given, Path(given))
+    if os.path.isdir(argument):
+        return _expand_folder(argument)
+    if os.path.lexists(argument) or not _WILDCARD.search(argument):
+        return Source(argument, Path(argument))
     many: dict[str, list[Path]] = {}
-    for key, path in sorted(_matches(given)):
+    for key, path in sorted(_matches(argument)):
         many.setdefault(key, []).append(path)
     if not many:
-        raise UsageError(f"no file matches {printable(given)}.")
-    return Source(given, many=many)
+        raise UsageError(f"no file matches {printable(argument)}.")
+    return Source(argument, many=many)
 
 
-def leader(sources: Sequence[Source]) -> Source:
-    """The one whose files are gone through: the first of many files, else the first."""
+def leading_source(sources: Sequence[Source]) -> Source:
+    """Return the source whose keys are processed: the first with many files, else the first."""
     return next((source for source in sources if source.single is None), sources[0])
 
 
-def _folder(given: str) -> Source:
+def _expand_folder(folder: str) -> Source:
     many: dict[str, list[Path]] = {}
     try:
-        names = sorted(os.listdir(given))
+        names = sorted(os.listdir(folder))
     except OSError as error:
-        raise FileError(f"{printable(given)}: cannot be read: {error.strerror}.") from None
+        raise FileError(f"{printable(folder)}: cannot be read: {error.strerror}.") from None
     for name in names:
-        path = Path(given, name)
+        path = Path(folder, name)
         if _is_input(name) and not path.is_dir():
             many.setdefault(path.stem, []).append(path)
     if not many:
-        raise UsageError(f"no picture in the folder {printable(given)}.")
-    return Source(given, many=many)
+        raise UsageError(f"no picture in the folder {printable(folder)}.")
+    return Source(folder, many=many)
 
 
 def _is_input(name: str) -> bool:
-    known = os.path.splitext(name)[1].lower() in SUFFIXES
-    return known and not name.startswith(".") and not name.endswith(PREVIEW)
+    has_known_suffix = os.path.splitext(name)[1].lower() in SUFFIXES
+    return has_known_suffix and not name.startswith(".") and not name.endswith(PREVIEW_SUFFIX)
 
 
 def _matches(pattern: str) -> Iterator[tuple[str, Path]]:
-    """Paths that fit a pattern, each with what the wildcards stand for."""
+    """Yield the paths that match a pattern, each with the text that the wildcards match."""
     parts = pattern.split("/")
-    first = next(i for i, part in enumerate(parts) if _WILD.search(part))
+    first = next(i for i, part in enumerate(parts) if _WILDCARD.search(part))
     root = "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
     yield from _walk(Path(root), parts[first:], ())
 
 
-def _walk(folder: Path, parts: list[str], found: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def _walk(folder: Path, parts: list[str], matched: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     part, *rest = parts
     if part == "**":
         if rest:
-            yield from _walk(folder, rest, found)
-        for name in _names(folder):
+            yield from _walk(folder, rest, matched)
+        for name in _list_names(folder):
             path = folder / name
-            if not name.startswith(".") and path.is_dir() and not path.is_symlink():  # may loop
-                yield from _walk(path, parts, (*found, name))
+            # Links between folders may form a loop.
+            if not name.startswith(".") and path.is_dir() and not path.is_symlink():
+                yield from _walk(path, parts, (*matched, name))
         return
-    expression, open_end = _expression(part)
-    for name in _names(folder):
-        fits = expression.fullmatch(name)
-        if fits is None or (name.startswith(".") and not part.startswith(".")):
+    expression, ends_with_wildcard = _expression(part)
+    for name in _list_names(folder):
+        match = expression.fullmatch(name)
+        if match is None or (name.startswith(".") and not part.startswith(".")):
             continue
-        path, known = folder / name, (*found, *fits.groups())
+        path, texts = folder / name, (*matched, *match.groups())
         if rest and path.is_dir():
-            yield from _walk(path, rest, known)
-        elif not rest and not path.is_dir() and not name.endswith(PREVIEW):
-            key = "/".join(known)
-            yield (os.path.splitext(key)[0] if open_end else key), path
+            yield from _walk(path, rest, texts)
+        elif not rest and not path.is_dir() and not name.endswith(PREVIEW_SUFFIX):
+            key = "/".join(texts)
+            yield (os.path.splitext(key)[0] if ends_with_wildcard else key), path
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -130,14 +132,17 @@ def _names(folder: Path) -> list[str]:
 
 
 def _expression(part: str) -> tuple[re.Pattern[str], bool]:
-    """A part of a pattern as a regular expression; whether what it ends with holds the suffix."""
+    """Return one part of a pattern as a regular expression, and whether it ends with a wildcard.
+
+    The text of a wildcard at the end contains the suffix of the file.
+    """
     if part.endswith(".*") and len(part) > 2:
         return re.compile(_expression(part[:-2])[0].pattern + r"\..*", re.DOTALL), False
-    pieces, at, wild = [], 0, False
+    pieces, at, is_wildcard = [], 0, False
     while at < len(part):
         letter = part[at]
         close = part.find("]", at + 2) if letter == "[" else -1
-        wild = letter in "*?" or close > 0
+        is_wildcard = letter in "*?" or close > 0
         if letter == "*":
             pieces.append("(.*)")
         elif letter == "?":
@@ -149,4 +154,4 @@ def _expression(part: str) -> tuple[re.Pattern[str], bool]:
         else:
             pieces.append(re.escape(letter))
         at += 1
-    return re.compile("".join(pieces), re.DOTALL), wild
+    return re.compile("".join(pieces), re.DOTALL), is_wildcard

@@ -1,1 +1,1 @@
-"""The HTML report of a command."""
+"""The HTML report of a command, and the errors of results against a truth."""

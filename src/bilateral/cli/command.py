@@ -1,0 +1,50 @@
+"""Data types of a command: its inputs, the function for one set of files, and its result."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Kind = Literal["map", "photo", "labels"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of one set of files."""
+
+    output: Array
+    """Array to write to the file, in the dtype of the file."""
+    values: Array
+    """The same result for display and metrics: a map in its unit, a photograph, or labels."""
+    reference: Array | None = None
+    input: Array | None = None
+    """Input that the command improved, in the same form as `values`."""
+    confidence: Array | None = None
+    pages: bool = False
+    """Whether the first axis of `output` counts pages."""
+
+
+class FileSet(NamedTuple):
+    """Input files that belong together, and the format of their result."""
+
+    paths: Mapping[str, Path]
+    """Paths by the names of the inputs, without inputs that were left out."""
+    suffix: str
+    """Suffix of the output file."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command with its options, ready for any number of files."""
+
+    inputs: Mapping[str, str | None]
+    """Argument of each input. The first two lead: results are named after their files."""
+    process: Callable[[FileSet], Result]
+    read_truth: Callable[[Path], Array]
+    """Reads the true result from a file, in the form of `Result.values`."""
+    kind: Kind = "map"
+    default_suffix: Callable[[Path], str] = lambda path: path.suffix.lower()
+    """Suffix of the output if no option sets it, for the path of the leading input."""
