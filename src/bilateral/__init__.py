@@ -1,7 +1,8 @@
 """The Fast Bilateral Solver (Barron & Poole, ECCV 2016).
 
-Edge-aware smoothing as one sparse linear solve in bilateral space: a noisy, sparse or coarse map
-in, the same map smooth and aligned with the edges of a photograph out.
+The solver smooths a noisy, sparse or coarse map (depth, flow, colours, a mask) and aligns it with
+the edges of a photograph, by one sparse linear solve in bilateral space. Start with `solve`, or
+with a function of `tasks`.
 
 >>> import numpy as np
 >>> import bilateral
@@ -58,6 +59,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import version  # takes longer than all else that is imported here
+    # Imported here because it takes longer than all other imports together.
+    from importlib.metadata import version
 
     return version(__name__)

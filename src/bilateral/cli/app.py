@@ -82,7 +82,7 @@ def demo(
     ] = [],  # noqa: B006
     list_: Annotated[bool, typer.Option("--list", help="List the scenes and exit.")] = False,
 ) -> int:
-    """Spoil known maps and photographs, repair them, and draw the outcome.
+    """Spoil known maps and photos, repair them, draw the outcome.
 
     Example: bilateral demo --scene sparse
     """

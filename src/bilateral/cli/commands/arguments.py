@@ -68,7 +68,7 @@ _CELL_LUMA = "Size of a grid cell in brightness, in 8-bit grey levels."
 _SMOOTHNESS = "Larger values give a smoother result (lambda in the paper)."
 SigmaXY = Annotated[float, _positive_option(SOLVER, _CELL_XY)]
 SigmaXYAuto = Annotated[
-    float | None, _positive_option(SOLVER, f"{_CELL_XY} Default: chosen for the input.")
+    float | None, _positive_option(SOLVER, f"{_CELL_XY} Default: depends on the input.")
 ]
 SigmaLuma = Annotated[float, _positive_option(SOLVER, _CELL_LUMA)]
 SigmaLumaAuto = Annotated[
@@ -83,7 +83,7 @@ SigmaT = Annotated[
 ]
 Smoothness = Annotated[float, _positive_option(SOLVER, _SMOOTHNESS)]
 SmoothnessAuto = Annotated[
-    float | None, _positive_option(SOLVER, f"{_SMOOTHNESS} Default: chosen for the input.")
+    float | None, _positive_option(SOLVER, f"{_SMOOTHNESS} Default: depends on other options.")
 ]
 Smooth = Annotated[
     tuple[float, float] | None,

@@ -45,28 +45,30 @@ def solve(
     Example: bilateral solve photo.jpg noisy.tif -o smooth.tif --smoothness 16
     """
     maps = _map_files(common, invalid=invalid)
-    refine = partial(
-        bilateral.solve,
-        sigma_xy=sigma_xy,
-        sigma_luma=sigma_luma,
-        sigma_chroma=sigma_chroma,
-        sigma_t=sigma_t,
-        smoothness=smoothness,
-        blur=blur,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-        method=method,
-        smooth=smooth,
-        reference_max=reference_max,
-    )
 
-    def solved(values: Array, photo: Array, trust: Array | None, dtype: Any) -> Array:
-        x: Array = refine(photo, values, trust, dtype=dtype)
+    def solve_map(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
+        x: Array = bilateral.solve(
+            photo,
+            values,
+            weights,
+            sigma_xy=sigma_xy,
+            sigma_luma=sigma_luma,
+            sigma_chroma=sigma_chroma,
+            sigma_t=sigma_t,
+            smoothness=smoothness,
+            blur=blur,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            method=method,
+            smooth=smooth,
+            reference_max=reference_max,
+            dtype=dtype,
+        )
         return x
 
     def process(files: FileSet) -> Result:
         raw = maps.reader.array(files.paths["target"])
-        return maps.refine(files, raw, solved, pages=sigma_t is not None)
+        return maps.refine(files, raw, solve_map, pages=sigma_t is not None)
 
     inputs = {"target": target, "reference": reference, "confidence": confidence}
     return Command(inputs, process, lambda path: maps.units.from_file(maps.reader.array(path)))
@@ -117,11 +119,7 @@ def depth(
             scale=scale,
             reference_max=reference_max,
         )
-
-        def refined(values: Array, photo: Array, trust: Array | None, dtype: Any) -> Array:
-            return refine(values, photo, trust, dtype=dtype)
-
-        return maps.refine(files, maps.reader.single_channel(files.paths["depth"]), refined)
+        return maps.refine(files, maps.reader.single_channel(files.paths["depth"]), refine)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence, "mask": mask}
     return Command(inputs, process, maps.read_truth)
@@ -156,20 +154,20 @@ def superres(
     """
     maps = _map_files(common, depth_scale, invalid)
 
-    def enlarged(values: Array, photo: Array, trust: Array | None, dtype: Any) -> Array:
+    def enlarge(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
         return tasks.superres_depth(
             values,
             photo,
             factor,
             preset,
-            confidence=trust,
+            confidence=weights,
             keep_holes=keep_holes,
             reference_max=reference_max,
             dtype=dtype,
         )
 
     def process(files: FileSet) -> Result:
-        return maps.refine(files, maps.reader.single_channel(files.paths["depth"]), enlarged)
+        return maps.refine(files, maps.reader.single_channel(files.paths["depth"]), enlarge)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence}
     return Command(inputs, process, maps.read_truth)

@@ -19,7 +19,7 @@ class CommonOptions:
     output: Annotated[
         str,
         option(
-            FILES, "File to write (the suffix sets the format), folder, or - for stdout.",
+            FILES, "Output file (its suffix sets the format), folder, or - for stdout.",
             "--output", "-o", metavar="PATH",
         ),
     ]  # fmt: skip

@@ -54,7 +54,7 @@ def defocus(
     *,
     common: CommonOptions,
 ) -> Command:
-    """Blur the parts of a photograph that are out of focus, by its depth map.
+    """Blur a photograph by its depth map, like a camera lens.
 
     Example: bilateral defocus photo.jpg depth.png -o soft.jpg --depth-scale 0.001 --focus 2
     --aperture 30

@@ -14,8 +14,8 @@ from bilateral.cli.files.outputs import output_dtype
 from bilateral.cli.files.units import Units
 
 Array = NDArray[Any]
-Refine = Callable[[Array, Array, Array | None, Any], Array]
-"""Function of values, photograph, confidence, and the dtype to return."""
+Refine = Callable[..., Array]
+"""Function of values, photograph and confidence, with the keyword `dtype` of the result."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MapFiles:
         photo = self.reader.photo(files.paths["reference"])
         confidence = self.reader.optional_single_channel(files.paths.get("confidence"))
         values = self.units.from_file(raw)
-        x = refine(values, photo, confidence, self.units.working_dtype(raw))
+        x = refine(values, photo, confidence, dtype=self.units.working_dtype(raw))
         output = self.to_file(x, raw.dtype, files)
         if pages:
             return Result(output, x[0], photo[0], values[0], pages=True)
