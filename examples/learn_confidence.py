@@ -1,21 +1,21 @@
-"""Learn what to believe: a small network predicts confidence, and the solver does the rest.
+"""Train a network through the solver, to predict how much each pixel of a depth map can be trusted.
 
-A made depth camera fails where a surface is dark or where it is seen at a grazing angle, which the
-photograph shows. A network that sees photo and raw depth says how much to believe each pixel and
-what it would have measured; the bilateral solver, a layer like any other, spreads that along the
-photo's edges. Its gradients train the network.
+A simulated depth camera fails on dark surfaces and in saturated light; the photograph shows both.
+The network receives photograph and raw depth. It predicts a confidence and a correction for each
+pixel. The bilateral solver, used as a layer, spreads the corrected depth along the edges of the
+photograph, and its gradients train the network.
 
-Compared on scenes that none has seen:
+The script compares three methods on scenes that were not used for training:
 
 - the solver with a constant confidence,
-- the same network alone, trained to give the depth itself,
-- the network with the solver behind it.
+- the same network alone, trained to predict the depth itself,
+- the network followed by the solver.
 
     pip install 'bilateral[torch]' matplotlib
     python examples/learn_confidence.py
 
-takes about half a minute on two cores and writes ``learn_confidence.png``: the losses, and the
-first scenes.
+The script takes about half a minute on two cores and writes ``learn_confidence.png`` with the
+losses and the first scenes.
 """
 
 import argparse
@@ -30,11 +30,11 @@ import bilateral.torch
 SIZE = 64
 
 
-# A made depth camera
+# A simulated depth camera
 
 
 def scenes(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Photos (B, 3, H, W) in 0..1, raw depths and true depths (B, 1, H, W)."""
+    """Return photographs (B, 3, H, W) from 0 to 1, raw and true depths (B, 1, H, W)."""
     rng = torch.Generator().manual_seed(seed)
     y, x = torch.meshgrid(torch.arange(SIZE), torch.arange(SIZE), indexing="ij")
     y, x = y / SIZE - 0.5, x / SIZE - 0.5
@@ -56,7 +56,7 @@ def scenes(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def shape(x: Tensor, y: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-    """An ellipse or a bar somewhere, and how much nearer it is."""
+    """Return a mask of a random ellipse or bar, and its distance from the background."""
     u = torch.rand(6, generator=rng)
     cx, cy = u[0] - 0.5, u[1] - 0.5
     across, along = 0.08 + 0.25 * u[2], 0.08 + 0.25 * u[3]
@@ -70,7 +70,7 @@ def shape(x: Tensor, y: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def measured(depth: Tensor, photo: Tensor, rng: torch.Generator) -> Tensor:
-    """Dark surfaces are noisy or give nothing like the truth; so does saturated light."""
+    """Return the raw depth: dark surfaces and saturated light cause noise and outliers."""
     bright = photo.mean(0)
     bad = torch.sigmoid(25 * (0.3 - bright)) + torch.sigmoid(40 * (bright - 0.9))
     noise = (0.04 + 0.3 * bad) * torch.randn(depth.shape, generator=rng)
@@ -83,7 +83,7 @@ def measured(depth: Tensor, photo: Tensor, rng: torch.Generator) -> Tensor:
 
 
 class Network(nn.Sequential):
-    """Four layers of 16 channels, over photo and raw depth."""
+    """Four convolutions with 16 channels; the input is photograph and raw depth."""
 
     def __init__(self, outputs: int) -> None:
         def block(inputs: int, dilation: int) -> list[nn.Module]:
@@ -95,7 +95,7 @@ class Network(nn.Sequential):
 
 
 class Alone(nn.Module):
-    """The network gives the depth itself, as a change of the raw one."""
+    """The network alone: it predicts the depth as a correction of the raw depth."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class Alone(nn.Module):
 
 
 class Solved(nn.Module):
-    """The network gives a confidence and a change of the raw depth; the solver gives the depth."""
+    """The network predicts a confidence and a correction; the solver computes the depth."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,8 +116,8 @@ class Solved(nn.Module):
         )
 
     def confidence(self, photo: Tensor, raw: Tensor) -> tuple[Tensor, Tensor]:
-        change, logit = self.network(torch.cat([photo, raw - 3], 1)).chunk(2, 1)
-        return raw + change, torch.sigmoid(logit) + 1e-3
+        correction, logit = self.network(torch.cat([photo, raw - 3], 1)).chunk(2, 1)
+        return raw + correction, torch.sigmoid(logit) + 1e-3
 
     def forward(self, photo: Tensor, raw: Tensor) -> Tensor:
         target, confidence = self.confidence(photo, raw)
@@ -125,7 +125,7 @@ class Solved(nn.Module):
 
 
 def constant(photo: Tensor, raw: Tensor, smoothness: float) -> Tensor:
-    """The solver, believing every pixel alike."""
+    """Solve with the same confidence for all pixels."""
     return bilateral.torch.solve(
         photo, raw, sigma_xy=4, sigma_luma=12, sigma_chroma=12, smoothness=smoothness
     )
@@ -135,7 +135,7 @@ def constant(photo: Tensor, raw: Tensor, smoothness: float) -> Tensor:
 
 
 def train(model: nn.Module, steps: int, batch: int) -> list[float]:
-    """The loss of every step: the mean error of depth, on new scenes each time."""
+    """Train on new scenes in each step; return the loss of each step, the mean error of depth."""
     optimizer = torch.optim.Adam(model.parameters(), 4e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 8e-3, total_steps=steps)
     losses = []
@@ -156,35 +156,35 @@ def error(depth: Tensor, truth: Tensor) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a confidence through the solver.")
-    parser.add_argument("--steps", type=int, default=300, help="of training (%(default)s)")
-    parser.add_argument("--batch", type=int, default=8, help="scenes of a step (%(default)s)")
+    parser.add_argument("--steps", type=int, default=300, help="steps of training (%(default)s)")
+    parser.add_argument("--batch", type=int, default=8, help="scenes per step (%(default)s)")
     parser.add_argument("--output", type=Path, default=Path("learn_confidence.png"))
     options = parser.parse_args()
 
     torch.manual_seed(0)
-    began = time.perf_counter()
+    start = time.perf_counter()
     test = scenes(64, seed=10**6)
     photo, raw, truth = test
     models = {"network alone": Alone(), "network and solver": Solved()}
     losses = {name: train(model, options.steps, options.batch) for name, model in models.items()}
     with torch.no_grad():
-        found = {name: model(photo, raw) for name, model in models.items()}
-        tuning = scenes(32, seed=10**6 + 1)  # the best constant there is, for a fair comparison
+        depths = {name: model(photo, raw) for name, model in models.items()}
+        tuning = scenes(32, seed=10**6 + 1)  # for a fair comparison, tune the constant, too
         best = min(
             (0.25, 1.0, 4.0, 16.0, 64.0),
             key=lambda s: error(constant(*tuning[:2], smoothness=s), tuning[2]),
         )
-        found = {"raw": raw, f"solver, smoothness {best:g}": constant(photo, raw, best)} | found
+        depths = {"raw": raw, f"solver, smoothness {best:g}": constant(photo, raw, best)} | depths
     print("mean error of depth")
-    for name, depth in found.items():
+    for name, depth in depths.items():
         print(f"{name:<24}{error(depth, truth):.4f}")
     solved = models["network and solver"]
     assert isinstance(solved, Solved)
     print(f"learned smoothness      {solved.solver.smoothness.item():.2f}")
-    print(f"{time.perf_counter() - began:.0f} s")
+    print(f"{time.perf_counter() - start:.0f} s")
     with torch.no_grad():
-        believed = solved.confidence(photo, raw)[1]
-    draw(options.output, losses, photo, {"truth": truth} | found, believed)
+        confidence = solved.confidence(photo, raw)[1]
+    draw(options.output, losses, photo, {"truth": truth} | depths, confidence)
     print(f"written: {options.output}")
 
 
@@ -195,7 +195,7 @@ def draw(
     depths: dict[str, Tensor],
     confidence: Tensor,
 ) -> None:
-    """The losses above, four scenes below."""
+    """Draw the losses, and four scenes below them."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -209,7 +209,7 @@ def draw(
     for name, values in losses.items():
         smooth = torch.tensor(values).unfold(0, 20, 1).mean(1)
         axes.plot(smooth, label=name)
-    axes.set(xlabel="step", ylabel="mean error, of 20 steps", yscale="log")
+    axes.set(xlabel="step", ylabel="mean error over 20 steps", yscale="log")
     axes.legend()
     grid = below.subplots(rows, len(titles))
     for row, line in enumerate(grid):

@@ -1,18 +1,18 @@
-"""Refine what a segmentation network returns: outlines where the photograph has them.
+"""Refine the output of a segmentation network, so that its outlines fit the photograph.
 
-Networks of torchvision return a dictionary whose "out" holds logits (B, 21, H, W), enlarged from
-a grid of cells of 8 to 16 pixels. One line moves the outlines to the photograph's:
+Networks of torchvision return a dictionary. Its entry "out" holds logits (B, 21, H, W), enlarged
+from cells of 8 to 16 pixels. One line moves the outlines to the edges of the photograph:
 
     labels = refine_segmentation(model(normalize(photo))["out"], photo, labels=True)
 
-with the photograph as it was before it was normalized.
+Here `photo` is the photograph before its normalization.
 
     pip install 'bilateral[torch]' matplotlib
     pip install torchvision  # for a real network; its weights are downloaded
     python examples/refine_segmentation.py [photo.jpg]
 
-writes ``refine_segmentation.png``. Without a photograph, a stand-in that returns the same for a
-made picture takes the network's place; it needs no torchvision.
+The script writes ``refine_segmentation.png``. Without a photograph it uses a synthetic picture and
+a simple classifier that is as coarse as a network; torchvision is then not needed.
 """
 
 import argparse
@@ -28,8 +28,8 @@ MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
 DEVIATION = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
 
 
-class StandIn(nn.Module):
-    """As coarse as a network, and as unsure: it knows a few colours, seen through large cells."""
+class ColourClassifier(nn.Module):
+    """Classify large cells by their colours: as coarse and as uncertain as a network."""
 
     def __init__(self, colours: dict[int, tuple[float, float, float]], cell: int = 20) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class StandIn(nn.Module):
         self.register_buffer("colours", torch.tensor(list(colours.values())))
 
     def forward(self, batch: Tensor) -> dict[str, Tensor]:
-        """{"out": logits (B, 21, H, W)} of normalized images (B, 3, H, W)."""
+        """Return {"out": logits (B, 21, H, W)} for normalized images (B, 3, H, W)."""
         photo = batch * DEVIATION + MEAN
         distance = (photo[:, None] - self.colours[None, :, :, None, None]).square().sum(2)
         share = (-50 * distance).softmax(1)
@@ -53,8 +53,8 @@ class StandIn(nn.Module):
 COLOURS = {0: (0.45, 0.5, 0.45), 8: (0.85, 0.55, 0.2), 15: (0.2, 0.3, 0.75)}
 
 
-def made(height: int = 240, width: int = 320) -> tuple[Tensor, Tensor]:
-    """A picture (3, H, W) of a disc and a leaning bar, and its labels (H, W)."""
+def synthetic_picture(height: int = 240, width: int = 320) -> tuple[Tensor, Tensor]:
+    """Return a picture (3, H, W) of a disc and an inclined bar, and its labels (H, W)."""
     y, x = torch.meshgrid(
         torch.arange(height) / height, torch.arange(width) / height, indexing="ij"
     )
@@ -70,7 +70,7 @@ def made(height: int = 240, width: int = 320) -> tuple[Tensor, Tensor]:
 
 
 def load(path: Path) -> tuple[nn.Module, Tensor]:
-    """DeepLabv3 of torchvision and a photograph (3, H, W) from 0 to 1."""
+    """Return torchvision's DeepLabv3 and a photograph (3, H, W) from 0 to 1."""
     from torchvision.io import ImageReadMode, read_image
     from torchvision.models.segmentation import (
         DeepLabV3_MobileNet_V3_Large_Weights,
@@ -83,7 +83,7 @@ def load(path: Path) -> tuple[nn.Module, Tensor]:
 
 
 def segment(model: nn.Module, photo: Tensor) -> tuple[Tensor, Tensor]:
-    """Labels (H, W) as the network has them, and refined."""
+    """Return the labels (H, W) of the network, and the refined labels."""
     with torch.inference_mode():
         logits = model(((photo - MEAN) / DEVIATION)[None])["out"]
     refined = refine_segmentation(logits, photo[None], labels=True)
@@ -91,13 +91,13 @@ def segment(model: nn.Module, photo: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Refine what a segmentation network returns.")
+    parser = argparse.ArgumentParser(description="Refine the output of a segmentation network.")
     parser.add_argument("photo", type=Path, nargs="?")
     parser.add_argument("--output", type=Path, default=Path("refine_segmentation.png"))
     options = parser.parse_args()
     if options.photo is None:
-        photo, truth = made()
-        before, after = segment(StandIn(COLOURS), photo)
+        photo, truth = synthetic_picture()
+        before, after = segment(ColourClassifier(COLOURS), photo)
         for name, labels in (("network", before), ("refined", after)):
             print(f"{name}: {100 * (labels == truth).float().mean():.1f} % of the labels are right")
     else:

@@ -1,18 +1,20 @@
-"""The examples run: a few steps of what they do, without their pictures."""
+"""The examples work: the main steps of each one run, without the pictures."""
 
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the examples have networks of PyTorch")
+import bilateral
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def load(name: str) -> Any:
+    """Import an example by its name."""
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -21,17 +23,51 @@ def load(name: str) -> Any:
     return module
 
 
+@pytest.fixture(scope="module")
+def motorcycle() -> tuple[Any, Any]:
+    """Photograph and true disparities that ship with scikit-image."""
+    data = pytest.importorskip("skimage.data", reason="the photograph comes with scikit-image")
+    photo, _, truth = data.stereo_motorcycle()
+    return photo, np.where(np.isfinite(truth), truth, np.nan)
+
+
+def test_a_spoiled_depth_map_is_refined(
+    motorcycle: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
+    monkeypatch.chdir(tmp_path)
+    example = load("refine_depth")
+    assert np.isnan(example.spoil(motorcycle[1])).mean() > np.isnan(motorcycle[1]).mean()
+    example.main()
+    before, after = (float(line.split()[-2]) for line in capsys.readouterr().out.splitlines())
+    assert after < 0.3 * before
+    assert [path.name for path in tmp_path.iterdir()] == ["refine_depth.png"]
+
+
+def test_sparse_depth_is_filled(motorcycle: tuple[Any, Any]) -> None:
+    photo, truth = motorcycle
+    example = load("fill_sparse_depth")
+    solver = bilateral.BilateralSolver(bilateral.BilateralGrid(photo), smoothness=0.03)
+    errors = []
+    for fraction in (0.1, 0.01):
+        filled, info = example.fill(solver, truth, fraction)
+        assert info.converged
+        assert np.isfinite(filled).all()
+        errors.append(np.nanmean(abs(filled - truth)))
+    assert errors[0] < errors[1] < 3
+
+
 @pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other are slow where other tests run beside this one."""
+def torch() -> Iterator[Any]:
+    """PyTorch with one thread: threads that wait for each other slow down parallel tests."""
+    torch = pytest.importorskip("torch", reason="the example has a network of PyTorch")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    yield torch
     torch.set_num_threads(before)
 
 
-@pytest.mark.usefixtures("one_thread")
-def test_a_confidence_is_learned_through_the_solver() -> None:
+def test_a_confidence_is_learned_through_the_solver(torch: Any) -> None:
     example = load("learn_confidence")
     torch.manual_seed(0)
     photo, raw, truth = example.scenes(6, seed=10**6)
@@ -47,11 +83,11 @@ def test_a_confidence_is_learned_through_the_solver() -> None:
     assert all(parameter.grad.abs().max() > 0 for parameter in model.parameters())
 
 
-@pytest.mark.usefixtures("one_thread")
+@pytest.mark.usefixtures("torch")
 def test_a_networks_labels_are_refined() -> None:
     example = load("refine_segmentation")
-    photo, truth = example.made()
-    before, after = example.segment(example.StandIn(example.COLOURS), photo)
+    photo, truth = example.synthetic_picture()
+    before, after = example.segment(example.ColourClassifier(example.COLOURS), photo)
     assert before.shape == after.shape == truth.shape
     wrong_before, wrong_after = ((labels != truth).sum() for labels in (before, after))
     assert wrong_after < 0.5 * wrong_before

@@ -79,7 +79,7 @@ class CommonOptions:
         str | None,
         option(VIEWING, "True result: adds errors to --report and --json.", metavar="PATH"),
     ] = None
-    quiet: Annotated[bool, option(None, "Print only errors.", "--quiet", "-q")] = False
+    quiet: Annotated[bool, option(None, "Print only errors and warnings.", "--quiet", "-q")] = False
     debug: Annotated[bool, option(None, "Print the traceback of errors.", "--debug")] = False
 
     def reader(self) -> Reader:
