@@ -21,7 +21,7 @@ test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python tha
 	$(PYTHON) -m pytest tests/backends/cuda tests/torch/test_torch_domain_transform.py
 
 bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
-	$(PYTHON) -m benchmarks.speed.cuda $(if $(DATA),--data $(DATA))
+	$(PYTHON) -m benchmarks cuda $(if $(DATA),--data $(DATA))
 
 lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/ruff format --check .
@@ -46,35 +46,27 @@ sanitize: $(VENV)/installed-test ## the same under AddressSanitizer, UBSan, then
 	$(call core_tests,sanitize)
 	$(call core_tests,thread-sanitize)
 
-bench: $(VENV)/installed-bench ## speed against OpenCV's solver and the oracle (DATA=folder of photographs)
-	$(BIN)/python -m benchmarks.speed $(if $(DATA),--data $(DATA))
+# Each benchmark writes its report to benchmark-results/ and prints it; DATA=folder: photographs, or
+# the public data sets (docs/paper.md).
+RUN = $(BIN)/python -m benchmarks
 
-bench-filters: $(VENV)/installed-bench ## the filters against their authors' and OpenCV's (DATA=folder)
-	$(BIN)/python -m benchmarks.filters $(if $(DATA),--data $(DATA))
+bench: $(VENV)/installed-bench ## speed against OpenCV's solver and the oracle (DATA=folder)
+	$(RUN) speed $(if $(DATA),--data $(DATA))
 
-bench-supplement: $(VENV)/installed-bench ## robust rounds and low rank against plain solves (DATA=folder)
-	$(BIN)/python -m benchmarks.supplement $(if $(DATA),--data $(DATA))
-
-bench-superres: $(VENV)/installed-bench ## depth super-resolution against the paper's table (DATA=folder)
-	$(BIN)/python -m benchmarks.superres $(if $(DATA),--data $(DATA))
-
-bench-colorization: $(VENV)/installed-bench ## colorization against Levin et al. 2004 (DATA=folder)
-	$(BIN)/python -m benchmarks.colorization $(if $(DATA),--data $(DATA))
-
-bench-segmentation: $(VENV)/installed-bench ## segmentation against a dense CRF (DATA=folder; pydensecrf2 by hand)
-	$(BIN)/python -m benchmarks.segmentation $(if $(DATA),--data $(DATA))
-
-bench-torch: $(VENV)/installed-bench,torch ## the PyTorch layer's backward, memory and gradients (DATA=folder)
-	$(BIN)/python -m benchmarks.torch_layer $(if $(DATA),--data $(DATA))
-
-bench-depth: $(VENV)/installed-bench ## depth refinement against OpenCV's filters (DATA=folder)
-	$(BIN)/python -m benchmarks.depth $(if $(DATA),--data $(DATA))
-
+bench-torch: $(VENV)/installed-bench,torch ## the PyTorch layer's backward, memory and gradients
 bench-cli: $(VENV)/installed-bench,cli ## the command on 200 files against a plain loop
-	$(BIN)/python -m benchmarks.cli
+bench-filters: $(VENV)/installed-bench ## the filters against their authors' and OpenCV's
+bench-supplement: $(VENV)/installed-bench ## robust rounds and low rank against plain solves
+bench-superres: $(VENV)/installed-bench ## depth super-resolution against the paper's table
+bench-colorization: $(VENV)/installed-bench ## colorization against Levin et al. 2004
+bench-segmentation: $(VENV)/installed-bench ## segmentation against a dense CRF (pydensecrf2 by hand)
+bench-depth: $(VENV)/installed-bench ## depth refinement against OpenCV's filters
+bench-torch bench-cli bench-filters bench-supplement bench-superres bench-colorization \
+bench-segmentation bench-depth:
+	$(RUN) $(@:bench-%=%) $(if $(DATA),--data $(DATA))
 
-paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/ (DATA=folder)
-	$(BIN)/python -m benchmarks.paper $(if $(DATA),--data $(DATA))
+paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/
+	$(RUN) paper $(if $(DATA),--data $(DATA))
 
 wheel: $(VENV)/bin/pip ## a wheel in dist/
 	$(BIN)/pip wheel --no-deps -w dist .

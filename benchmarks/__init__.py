@@ -1,1 +1,1 @@
-"""Measurements of the library, outside its tests."""
+"""Benchmarks of the library: ``python -m benchmarks NAME``."""

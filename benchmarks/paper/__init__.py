@@ -1,7 +1,6 @@
-"""The paper's tables and figures again: ``python -m benchmarks.paper [--data DIR]``."""
+"""Measure the paper's tables and figures again, and write them to docs/results/."""
 
 import os
 
-# Before NumPy is there: BLAS's threads go on spinning after a call, on the cores of what is timed
-# next.
+# Before NumPy's import: BLAS threads spin on after a call, on the cores of what is timed next.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""What the README may say: numbers, each with its place in the results, and a block of them."""
+"""Collect the numbers that the README quotes, each with its place in the results."""
 
 from string import Formatter
 from typing import Any
@@ -9,7 +9,7 @@ Stored = dict[str, dict[str, Any]]
 
 _OURS = "bilateral, 2 threads"
 _TASK, _INPUT = ("methods", "refine_depth", "mean"), ("methods", "input", "mean")
-# name: experiment, and where below "results"
+# name: experiment, and place below "results"
 PLACES: dict[str, tuple[str, ...]] = {
     "megapixels": ("speed", "megapixels"),
     "steps": ("speed", "steps"),
@@ -50,7 +50,7 @@ PLACES: dict[str, tuple[str, ...]] = {
 }
 # of each photograph of the speed table
 PHOTO = ("sigma", "vertices", "ms", "opencv_ms", "ratio")
-# a line is left out where one of its numbers is not there
+# a line is left out if one of its numbers is missing
 LINES = (
     "| speed (Table 1), {megapixels:.1f} megapixels, {steps} steps, sigma {sigma}, two threads "
     "| {total:.0f} ms: construction {construction:.0f}, optimization {optimization:.0f} "
@@ -75,24 +75,24 @@ LINES = (
 
 
 def collect(stored: Stored) -> dict[str, dict[str, Any]]:
-    """Each claim's value, and the file and place that it is from."""
+    """Each claim's value, with its file and its place there."""
     photographs = look_up(stored.get("speed"), ["results", "photographs"]) or []
     places = PLACES | {
         f"{row['photograph']}, {row['sigma']}, {key}": ("speed", "photographs", str(i), key)
         for i, row in enumerate(photographs)
         for key in PHOTO
     }
-    found = {}
+    collected = {}
     for name, (experiment, *keys) in places.items():
         place = ["results", *keys]
         value = look_up(stored.get(experiment), place)
         if value is not None:
-            found[name] = {"value": value, "file": f"{experiment}.json", "at": place}
-    return found
+            collected[name] = {"value": value, "file": f"{experiment}.json", "at": place}
+    return collected
 
 
 def look_up(value: Any, keys: list[str]) -> Any:
-    """What lies at the end of a path of keys and, in lists, numbers."""
+    """Follow a path of keys and, in lists, indices."""
     for key in keys:
         if isinstance(value, list):
             value = value[int(key)]
@@ -104,7 +104,7 @@ def look_up(value: Any, keys: list[str]) -> Any:
 
 
 def block(claims: dict[str, dict[str, Any]]) -> str:
-    """The README's block."""
+    """Write the README's block."""
     values = {name: claim["value"] for name, claim in claims.items()}
     lines = [line.format(**values) for line in LINES if _needs(line) <= values.keys()]
     table = ["| | bilateral | beside it |", "| --- | --- | --- |", *lines]
@@ -112,7 +112,7 @@ def block(claims: dict[str, dict[str, Any]]) -> str:
 
 
 def _photographs(claims: dict[str, dict[str, Any]]) -> list[str]:
-    """Whole calls against OpenCV's, photograph by photograph."""
+    """Write the table of whole calls against OpenCV's, photograph by photograph."""
     rows: dict[str, dict[str, Any]] = {}
     for name, claim in claims.items():
         photo, _, key = name.rpartition(", ")

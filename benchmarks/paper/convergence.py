@@ -1,4 +1,4 @@
-"""The paper's Figure 3: the loss by step of conjugate gradients."""
+"""Measure the loss by step of conjugate gradients: the paper's Figure 3."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
-from benchmarks.paper import figures
-from benchmarks.paper.cells import Cell, Results, Setting, Values
-from benchmarks.paper.pictures import per_photograph
-from benchmarks.photos import Photo
+from benchmarks.common import figures
+from benchmarks.common.cells import Cell, Results, Setting, Values, per_photograph
+from benchmarks.common.photos import Photo
+from benchmarks.common.tables import plural, table
+from benchmarks.common.timing import clock
 from benchmarks.speed.cases import SIGMAS, SMOOTHNESS, Problem, problem
 from benchmarks.speed.convergence import Case
-from benchmarks.tables import table
-from benchmarks.timing import clock
 from bilateral.backends import cpu
 from bilateral.numerics import policy, system
 
@@ -40,16 +39,15 @@ SPARSE_CASE = Case(0.02, 128, easy=False)
 STEPS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160, 200)
 SHOWN = (0, 1, 2, 5, 10, 25, 100, 200)
 TIMED = 25
-MOST = 32
-"""Steps of multigrid."""
+MULTIGRID_STEPS = 32
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
-    return per_photograph(measure, setting)
+    return per_photograph(measure_photograph, setting)
 
 
-def measure(photo: Photo, setting: Setting) -> dict[str, Any]:
-    """Losses by method of both problems, 0 at the minimum and 1 at the worst start."""
+def measure_photograph(photo: Photo, setting: Setting) -> dict[str, Any]:
+    """Losses of both problems by method, 0 at the minimum and 1 at the worst start."""
     bilateral.set_num_threads(setting.threads[-1])
     task = problem(photo)
     grid = bilateral.BilateralGrid(task.reference, *[SIGMAS[0]] * 3)
@@ -101,11 +99,11 @@ def _curve(
 def _curve_of_multigrid(
     grid: bilateral.BilateralGrid, seen: system.System, preconditioner: str, initial: str
 ) -> list[float]:
-    """The same up to `MOST`, each from a run of its own: in between, x is in another order."""
+    """The same up to `MULTIGRID_STEPS`, one run per point: between steps, x is in another order."""
     start = cpu.start(grid._core, seen.weight, seen.weighted, initial, seen.smoothness)
     losses = [_loss(grid, seen, start)]
     for steps in STEPS[1:]:
-        if steps <= MOST:
+        if steps <= MULTIGRID_STEPS:
             y = start.copy()
             _pcg(grid, seen, y, preconditioner, steps, None)
             losses.append(_loss(grid, seen, y))
@@ -139,7 +137,7 @@ def _pcg(
 
 
 def _loss(grid: bilateral.BilateralGrid, seen: system.System, y: Map) -> float:
-    # parts without data keep their values, whatever those cost
+    # parts without data keep their values: their smoothness does not count
     y = y * cpu.with_data(grid._core, seen.weight)[:, np.newaxis]
     smooth = seen.smoothness * cpu.smoothness_product(grid._core, y, y)
     data = float(np.sum(seen.weight[:, np.newaxis] * y * y))
@@ -176,33 +174,27 @@ def summary(values: Values, _: Setting) -> Results:
 
 
 def as_text(results: Results) -> str:
-    count = len(results["photographs"])
     parts = [
-        f"The loss after so many steps, 0 at its minimum and 1 at the worst start: median over "
-        f"{count} photograph{'s' if count > 1 else ''}; the figure has the 25th to 75th "
+        "The loss after so many steps, 0 at its minimum and 1 at the worst start: median over "
+        f"{plural(len(results['photographs']), 'photograph')}; the figure has the 25th to 75th "
         f"percentiles. Sigma {SIGMAS[0]}. The paper shows its figure without numbers.\n\n"
         f"![Loss by step]({FIGURE})"
     ]
-    known = f"{SPARSE_CASE.known:.0%}"
     titles = {
         DENSE: f"Dense: confidence 1 at 1/16 of the pixels and 0.01 elsewhere, smoothness "
         f"{SMOOTHNESS:g}",
-        SPARSE: f"Sparse: {known} of the pixels known, smoothness {SPARSE_CASE.smoothness:g}",
+        SPARSE: f"Sparse: {SPARSE_CASE.known:.0%} of the pixels known, smoothness "
+        f"{SPARSE_CASE.smoothness:g}",
     }
+    columns = [f"{'start' if s == 0 else s} | {{at[{s}]:.1e}}" for s in SHOWN]
     for kind, title in titles.items():
-        rows = [
-            [
-                name,
-                *(
-                    f"{row['median'][row['steps'].index(step)]:.1e}" if step in row["steps"] else ""
-                    for step in SHOWN
-                ),
-                f"{row['ms_per_step']:.2f}",
-            ]
-            for name, row in results[kind].items()
-        ]
-        header = ("preconditioner, start", *("start" if s == 0 else str(s) for s in SHOWN))
-        parts.append(f"### {title}\n\n{table((*header, 'ms per step'), rows)}")
+        rows = []
+        for name, row in results[kind].items():
+            losses = dict.fromkeys(SHOWN) | dict(zip(row["steps"], row["median"], strict=True))
+            rows.append({"name": name, "ms": row["ms_per_step"], "at": losses})
+        header = "preconditioner, start | {name}"
+        body = table(rows, header, *columns, "ms per step | {ms:.2f}", missing="")
+        parts.append(f"### {title}\n\n{body}")
     return "\n\n".join([*parts, _behind(results)])
 
 
@@ -211,18 +203,17 @@ def _behind(results: Results) -> str:
         row = results[kind][name]
         return float(row["median"][row["steps"].index(step)])
 
-    dear = results[DENSE][OURS]["ms_per_step"] / results[DENSE][PAPERS]["ms_per_step"]
-    lines = [
+    cost = results[DENSE][OURS]["ms_per_step"] / results[DENSE][PAPERS]["ms_per_step"]
+    return (
         "**Like the paper**: the pyramid start and the pyramid preconditioner each help, and "
         f"together most: after 5 steps the loss is {reached(DENSE, PAPERS, 5):.1e} on dense data, "
-        f"and {reached(DENSE, 'Jacobi, flat start', 5):.1e} with Jacobi and a flat start.",
-        f"**Behind**: a step of multigrid costs {dear:.1f} steps of the pyramid's, and its "
-        "hierarchy has to be built once per grid; on dense data, where few steps do, the pyramid "
-        'is the faster one, and `preconditioner="multigrid"` chooses it by itself. On sparse data '
+        f"and {reached(DENSE, 'Jacobi, flat start', 5):.1e} with Jacobi and a flat start.\n\n"
+        f"**Behind**: a step of multigrid costs {cost:.1f} steps of the pyramid's, and its "
+        "hierarchy has to be built once per grid; on dense data, where few steps suffice, the "
+        'pyramid is faster, and `preconditioner="multigrid"` chooses it by itself. On sparse data '
         f"the paper's 25 steps leave {reached(SPARSE, PAPERS, 25):.0e} of the loss, multigrid's 5 "
-        f"leave {reached(SPARSE, OURS, 5):.0e}.",
-    ]
-    return "\n\n".join(lines)
+        f"leave {reached(SPARSE, OURS, 5):.0e}."
+    )
 
 
 def draw(_: Values, results: Results, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Pictures like the paper's figures, of scenes that come with scikit-image: free to show."""
+"""Draw pictures like the paper's figures, of scikit-image's scenes, which are free to show."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.colorization.compare import chroma_psnr, clipped, levin_chroma
-from benchmarks.colorization.scenes import made as strokes
-from benchmarks.depth.cases import errors
-from benchmarks.paper import baselines, figures
-from benchmarks.paper.cells import Cell, Results, Setting, Values
-from benchmarks.paper.stereo import MARGIN, motorcycle
-from benchmarks.superres.scenes import made, rms
+from benchmarks.common import figures
+from benchmarks.common.cells import Cell, Results, Setting, Values
+from benchmarks.quality import baselines, colorization_scenes
+from benchmarks.quality.colorization import chroma_psnr, clipped, levin_chroma
+from benchmarks.quality.depth import MARGIN
+from benchmarks.quality.depth_cases import errors, motorcycle
+from benchmarks.quality.superres_scenes import made, rms
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import colorize, refine_depth, superres_depth
 
@@ -36,52 +36,40 @@ def cells(setting: Setting) -> Iterator[Cell]:
 
 def stereo(quick: bool) -> dict[str, Any]:
     case = motorcycle(quick)
-    found = refine_depth(case.disparity, case.photo, preset="stereo")
-    trusted = edge_aware_variance(
-        np.where(case.disparity > 0, case.disparity, np.nan), case.photo, margin=MARGIN
-    )
+    refined = refine_depth(case.disparity, case.photo, preset="stereo")
+    target = np.where(case.disparity > 0, case.disparity, np.nan)
     return {
         "photo": case.photo,
         "input": case.disparity,
-        "confidence": trusted,
-        "output": found,
-        "before": errors(case.disparity, case),
-        "after": errors(found, case),
+        "confidence": edge_aware_variance(target, case.photo, margin=MARGIN),
+        "output": refined,
+        "before": errors(case.disparity, case.truth, case.seen),
+        "after": errors(refined, case.truth, case.seen),
     }
 
 
 def superres(quick: bool) -> dict[str, Any]:
-    scene = made()
-    part = np.s_[:192, :256] if quick else np.s_[:]
-    photo, truth = scene.photo[part], scene.truth[part]
-    low = scene.low[FACTOR][: truth.shape[0] // FACTOR, : truth.shape[1] // FACTOR]
-    low = low.astype(np.float32)
+    scene = made(quick)
+    photo, truth, low = scene.photo, scene.truth, scene.low[FACTOR].astype(np.float32)
     maps = {
         "truth": truth.astype(np.float32),
         "input": baselines.nearest(low, truth.shape),
         "paper": superres_depth(low, photo, preset="paper"),
         "best": superres_depth(low, photo),
     }
-    seen = np.where(np.isfinite(maps["input"]), 1, np.nan)
-    rmse = {name: rms((depth - truth) * seen) for name, depth in maps.items()}
+    known = np.where(np.isfinite(maps["input"]), 1, np.nan)
+    rmse = {name: rms((depth - truth) * known) for name, depth in maps.items()}
     return {"photo": photo, **maps, "rmse": rmse}
 
 
 def colours(quick: bool) -> dict[str, Any]:
-    scene = next(iter(strokes()))
-    part = np.s_[:160, :240] if quick else np.s_[:]
-    gray, wanted, painted = scene.gray[part], scene.colours[part], scene.painted[part]
-    marked = np.where(painted[..., np.newaxis], wanted, gray[..., np.newaxis])
-    small = type(scene)(scene.name, gray, wanted, painted, wanted, None)
-    found = {
-        "levin": clipped(gray, levin_chroma(small)),
-        "ours": colorize(gray, wanted, painted),
-    }
-    return {
-        "marked": marked,
-        **found,
-        "psnr": {name: chroma_psnr(picture, wanted) for name, picture in found.items()},
-    }
+    scene = next(colorization_scenes.made())
+    scene = colorization_scenes.small(scene, 160, 240) if quick else scene
+    gray, true, painted = scene.gray, scene.colours, scene.painted
+    marked = np.where(painted[..., np.newaxis], true, gray[..., np.newaxis])
+    pictures = {"levin": clipped(gray, levin_chroma(scene)), "ours": colorize(gray, true, painted)}
+    psnr = {name: chroma_psnr(picture, true) for name, picture in pictures.items()}
+    return {"marked": marked, **pictures, "psnr": psnr}
 
 
 def summary(values: Values, _: Setting) -> Results:
@@ -98,8 +86,8 @@ def as_text(results: Results) -> str:
     rmse, psnr = results["superres"], results["colorization"]
     return "\n\n".join(
         [
-            "Of scikit-image's Motorcycle (Scharstein et al. 2014) and coffee, whatever data were "
-            "given: the data sets' own pictures are not ours to show.",
+            "Of scikit-image's Motorcycle (Scharstein et al. 2014) and coffee, whatever --data is: "
+            "the data sets' own pictures are not ours to show.",
             f"![A disparity map before and after]({STEREO})",
             f"Like Figure 1: block matching (mean error {before['mean']:.2f}, RMSE "
             f"{before['rms']:.2f} px) and `refine_depth` ({after['mean']:.2f}, "
@@ -145,5 +133,5 @@ def draw(values: Values, _: Results, folder: Path) -> None:
 
 
 def plain_gray(values: Array) -> Array:
-    """From 0 to 1 as three equal channels."""
+    """Clip to 0 to 1 and repeat as three equal channels."""
     return np.repeat(np.clip(values, 0, 1)[..., np.newaxis], 3, axis=2)

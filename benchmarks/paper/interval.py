@@ -1,9 +1,9 @@
-"""Against Barron et al. 2015's solver of intervals, for stereo-based defocus.
+"""Compare with the interval solver of Barron et al. 2015, for stereo-based defocus.
 
 Its loss on our grid: lambda / 2 * x^T (I - W) x + the sum over pixels of max(0, l - x, x - u) for
-the interval [l, u] of disparities that block matching leaves. Splat as a table of vertices and
-whole disparities, it is minimized by SciPy's L-BFGS over the vertices' pyramid, as its authors do.
-The bilateral solver takes (l + u) / 2 as the target and exp(l - u) as the confidence.
+the interval [l, u] of disparities that block matching leaves. The loss is splat into a table of
+vertices and whole disparities, and minimized by SciPy's L-BFGS over the vertices' pyramid, as its
+authors do. The bilateral solver takes (l + u) / 2 as the target and exp(l - u) as the confidence.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,10 @@ from scipy.optimize import minimize
 from skimage.data import stereo_motorcycle
 
 import bilateral
-from benchmarks import middlebury
-from benchmarks.paper import published
-from benchmarks.paper.cells import Cell, Results, Setting, Values
-from benchmarks.tables import ms, table
-from benchmarks.timing import clock, geometric_mean
+from benchmarks.common import middlebury, published
+from benchmarks.common.cells import Cell, Results, Setting, Values
+from benchmarks.common.tables import behind, table
+from benchmarks.common.timing import clock, geometric_mean
 from bilateral import color, confidence
 from bilateral.backends import cpu
 
@@ -47,7 +46,7 @@ class Pair(NamedTuple):
     name: str
     left: Array
     right: Array
-    most: int
+    max_disparity: int
     truth: Array
 
 
@@ -62,11 +61,11 @@ def cells(setting: Setting) -> Iterator[Cell]:
 
 
 def from_folder(folder: Path, setting: Setting) -> dict[str, Any]:
-    right, most = middlebury.right_view(folder), middlebury.most_disparity(folder)
+    right, disparities = middlebury.right_view(folder), middlebury.max_disparity(folder)
     assert right is not None
-    assert most is not None
-    pair = Pair(folder.name, middlebury.photograph(folder), right, most, middlebury.truth(folder))
-    return compare(pair, setting)
+    assert disparities is not None
+    views = middlebury.left_view(folder), right
+    return compare(Pair(folder.name, *views, disparities, middlebury.truth(folder)), setting)
 
 
 def motorcycle(quick: bool) -> Pair:
@@ -80,17 +79,17 @@ def compare(pair: Pair, setting: Setting) -> dict[str, Any]:
     """Times of construction and optimization of both, in turns, and mean errors."""
     bilateral.set_num_threads(setting.threads[-1])
     views = [color.luma(view).astype(np.float32) for view in (pair.left, pair.right)]
-    found = cpu.match_blocks(*views, pair.most, WINDOW, MARGIN)
+    matches = cpu.match_blocks(*views, pair.max_disparity, WINDOW, MARGIN)
     runs: dict[str, list[tuple[float, float]]] = {"intervals": [], "bilateral": []}
     errors, losses = {}, {}
     for _ in range(setting.repeats):
-        built, (grid, data) = clock(_intervals, pair, found)
+        built, (grid, data) = clock(_intervals, pair, matches)
         solved, (y, start_loss, loss) = clock(_minimize, grid, data)
         runs["intervals"].append((built, solved))
         errors["intervals"] = _error(pair, cpu.slice_(grid._core, y, grid.shape))
         losses = {"start": start_loss, "end": loss}
-        built, (grid, given) = clock(_targets, pair, found)
-        solved, x = clock(_solve, grid, given)
+        built, (grid, target) = clock(_targets, pair, matches)
+        solved, x = clock(_solve, grid, target)
         runs["bilateral"].append((built, solved))
         errors["bilateral"] = _error(pair, x)
     return {
@@ -105,18 +104,20 @@ def compare(pair: Pair, setting: Setting) -> dict[str, Any]:
     }
 
 
-def _targets(pair: Pair, found: cpu.Matches) -> tuple[bilateral.BilateralGrid, tuple[Array, Array]]:
+def _targets(
+    pair: Pair, matches: cpu.Matches
+) -> tuple[bilateral.BilateralGrid, tuple[Array, Array]]:
     grid = bilateral.BilateralGrid(pair.left, SIGMA, SIGMA, SIGMA)
-    return grid, confidence.from_interval(found.lower, found.upper)
+    return grid, confidence.from_interval(matches.lower, matches.upper)
 
 
-def _solve(grid: bilateral.BilateralGrid, given: tuple[Array, Array]) -> Array:
+def _solve(grid: bilateral.BilateralGrid, target: tuple[Array, Array]) -> Array:
     solver = bilateral.BilateralSolver(grid, SMOOTHNESS, method="paper", max_iterations=STEPS)
-    return solver.solve(*given)
+    return solver.solve(*target)
 
 
 class Intervals(NamedTuple):
-    """The data term at whole disparities, (vertices, disparities), and what else the loss needs."""
+    """The data term at whole disparities, (vertices, disparities), and the loss's other terms."""
 
     table: Array
     levels: list[sparse.csr_array]
@@ -125,14 +126,14 @@ class Intervals(NamedTuple):
     start: Array
 
 
-def _intervals(pair: Pair, found: cpu.Matches) -> tuple[bilateral.BilateralGrid, Intervals]:
+def _intervals(pair: Pair, matches: cpu.Matches) -> tuple[bilateral.BilateralGrid, Intervals]:
     grid = bilateral.BilateralGrid(pair.left, SIGMA, SIGMA, SIGMA)
     N = grid.n_vertices
     vertex = cpu.slice_(grid._core, np.arange(N, dtype=np.float64), grid.shape)
-    lower, upper = np.floor(found.lower).astype(int), np.ceil(found.upper).astype(int)
-    size = pair.most + 2
+    lower, upper = np.floor(matches.lower).astype(int), np.ceil(matches.upper).astype(int)
+    size = pair.max_disparity + 2
     at = vertex.ravel().astype(np.intp) * size
-    # slopes rise by one at either end of an interval
+    # slopes rise by one at both ends of an interval
     bends = np.bincount(at + lower.ravel().clip(0, size - 1), minlength=N * size)
     bends += np.bincount(at + upper.ravel().clip(0, size - 1), minlength=N * size)
     mass = grid.splat(np.ones(grid.shape))
@@ -144,7 +145,7 @@ def _intervals(pair: Pair, found: cpu.Matches) -> tuple[bilateral.BilateralGrid,
     n = np.ones(N)
     for _ in range(20):
         n = np.sqrt(n * mass / grid.blur(n))
-    target, c = confidence.from_interval(found.lower, found.upper)
+    target, c = confidence.from_interval(matches.lower, matches.upper)
     seen = cpu.splat_target(grid._core, target[..., np.newaxis].astype(np.float64), c.astype(float))
     start = cpu.start(grid._core, seen.weight, seen.weighted, "pyramid", SMOOTHNESS)[:, 0]
     return grid, Intervals(table, _pyramid(grid), n * grid.blur(n), n, start)
@@ -188,8 +189,8 @@ def _minimize(grid: bilateral.BilateralGrid, data: Intervals) -> tuple[Array, fl
 
     first = np.zeros(ends[-1])
     first[: sizes[0]] = data.start
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-    return collapse(found.x), _loss(grid, data, data.start)[0], float(found.fun)
+    minimum = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return collapse(minimum.x), _loss(grid, data, data.start)[0], float(minimum.fun)
 
 
 def _loss(grid: bilateral.BilateralGrid, data: Intervals, y: Array) -> tuple[float, Array]:
@@ -204,7 +205,7 @@ def _loss(grid: bilateral.BilateralGrid, data: Intervals, y: Array) -> tuple[flo
 
 
 def _error(pair: Pair, disparity: Array) -> float:
-    """Mean error after the domain transform, which both end with."""
+    """Mean error after the domain transform, which both methods end with."""
     smooth = bilateral.domain_transform(np.asarray(disparity, np.float32), pair.left, *FILTER)
     return float(np.nanmean(np.abs(smooth - pair.truth)))
 
@@ -224,44 +225,30 @@ def summary(values: Values, _: Setting) -> Results:
 
 
 def as_text(results: Results) -> str:
-    rows = [
-        [
-            row["pair"],
-            f"{row['megapixels']:.2f}",
-            f"{row['vertices']:,}",
-            *(ms(part / 1e3) for name in ("intervals", "bilateral") for part in row["ms"][name]),
-            *(f"{row['error'][name]:.2f}" for name in ("intervals", "bilateral")),
-        ]
-        for row in results["rows"]
-    ]
-    header = ("pair", "MP", "vertices", "2015: built, ms", "solved", "ours: built", "solved")
-    errors = {
-        name: float(np.mean([row["error"][name] for row in results["rows"]]))
-        for name in ("intervals", "bilateral")
-    }
-    verdict = (
-        "**Behind**: the interval loss is the more robust one: a single least-squares solve, which "
-        "the supplement uses for this task, has the larger error; `stereo_depth` therefore adds "
-        "robust rounds."
-        if errors["bilateral"] > errors["intervals"]
-        else "No pair of means is behind."
+    names = ("intervals", "bilateral")
+    theirs, ours = (np.mean([row["error"][name] for row in results["rows"]]) for name in names)
+    loss = (
+        "the interval loss is more robust: a single least-squares solve, which the supplement "
+        "uses for this task, has the larger error; `stereo_depth` therefore adds robust rounds."
     )
     return "\n\n".join(
         [
-            f"Block matching leaves an interval of disparities per pixel. Barron et al. 2015 "
-            f"minimize a loss of intervals, here on our grid by SciPy's L-BFGS in pyramid space, "
-            f"{STEPS} iterations; the paper turns each into a target and a confidence and solves "
-            f"once, {STEPS} steps. Both with sigma {SIGMA}; errors are means in pixels "
-            f"after a domain transform.",
-            table((*header, "2015: error", "ours"), rows),
-            f"Optimization is {results['optimization_ratio']:.0f} times as fast, all in all "
-            f"{results['total_ratio']:.0f} times; the paper reports {results['published']:g} times "
-            f"against its authors' C++ of 2015. Ours against NumPy and SciPy is no such "
-            f"comparison: take it for an upper bound.",
-            verdict,
+            "Block matching leaves an interval of disparities per pixel. Barron et al. 2015 "
+            "minimize a loss of intervals, here on our grid by SciPy's L-BFGS in pyramid space, "
+            f"{STEPS} iterations; the paper turns each interval into a target and a confidence and "
+            f"solves once, {STEPS} steps. Both with sigma {SIGMA}; errors are means in pixels "
+            "after a domain transform.",
+            table(
+                results["rows"],
+                "pair | {pair}; MP | {megapixels:.2f}; vertices | {vertices:,}",
+                "2015: built, ms | {ms[intervals][0]:short}; solved | {ms[intervals][1]:short}",
+                "ours: built | {ms[bilateral][0]:short}; solved | {ms[bilateral][1]:short}",
+                "2015: error | {error[intervals]:.2f}; ours | {error[bilateral]:.2f}",
+            ),
+            f"Optimization is {results['optimization_ratio']:.0f} times as fast, construction and "
+            f"optimization together {results['total_ratio']:.0f} times; the paper reports "
+            f"{results['published']:g} times against its authors' C++ of 2015. Ours against NumPy "
+            "and SciPy is no such comparison: take it for an upper bound.",
+            behind([loss] if ours > theirs else [], "No pair of means is behind."),
         ]
     )
-
-
-def draw(_: Values, results: Results, folder: Path) -> None:
-    """No figure."""

@@ -1,1 +1,1 @@
-"""Speed and memory, against peers measured in the same run: ``python -m benchmarks.speed``."""
+"""Speed and memory against peers measured in the same run."""

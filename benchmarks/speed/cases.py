@@ -1,4 +1,4 @@
-"""The problem that is timed: clean up a noisy gray image with the photograph as its guide."""
+"""Define the timed problem: denoise a gray image with its photograph as the reference."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
-from benchmarks.photos import Image, Photo, centre, mirrored
+from benchmarks.common.photos import Image, Photo, centre, mirrored
 
 SIGMAS = (8, 16)
 SMOOTHNESS = 4.0
@@ -19,7 +19,7 @@ Map = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Problem:
-    """A reference with a target, its confidence, and what the target was before the noise."""
+    """A reference with a noisy target, its confidence, and the target without noise."""
 
     reference: Image
     target: Map
@@ -39,7 +39,7 @@ class Problem:
         return float(np.sqrt(np.mean((result - self.clean) ** 2, dtype=np.float64)))
 
     def mirrored(self, times: int) -> "Problem":
-        """The same, `times` as long in both directions: the texture stays what it is."""
+        """Tile the problem `times` x `times` with mirror images: the texture stays the same."""
         height, width = self.shape
         return self._each(lambda map_: mirrored(map_, times * height, times * width))
 
@@ -62,16 +62,10 @@ def problem(photo: Photo) -> Problem:
 
 
 def solve(problem: Problem, sigma: float) -> Map:
-    """The whole call."""
+    """Solve by the public function: the call that is timed."""
+    maps = problem.reference, problem.target, problem.confidence
+    sigmas = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), sigma)
     result: Map = bilateral.solve(
-        problem.reference,
-        problem.target,
-        problem.confidence,
-        sigma_xy=sigma,
-        sigma_luma=sigma,
-        sigma_chroma=sigma,
-        smoothness=SMOOTHNESS,
-        method="paper",
-        max_iterations=STEPS,
+        *maps, **sigmas, smoothness=SMOOTHNESS, method="paper", max_iterations=STEPS
     )
     return result

@@ -1,4 +1,4 @@
-"""Ours, whole and by stage and by thread count, and the peers, in turns so that noise hits all."""
+"""Time our solve, whole and by stage, in turns with the peers, so that noise hits all alike."""
 
 import time
 from collections import defaultdict
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 import bilateral
-from benchmarks.machine import Others
+from benchmarks.common.machine import Others
+from benchmarks.common.timing import Timing, clock, geometric_mean, repeated
 from benchmarks.speed import peers
 from benchmarks.speed.cases import Problem, solve
 from benchmarks.speed.stages import STAGES, stages
-from benchmarks.timing import Timing, clock, geometric_mean, repeated
 
 Seconds = dict[str, list[float]]
 
@@ -23,8 +23,8 @@ def compare(
     thread_counts: tuple[int, ...],
     repeats: int,
 ) -> dict[str, Any]:
-    """One photograph at one sigma. OpenCV may use as many threads as our largest count."""
-    warm_up = opencv.solve(sigma) if opencv else None
+    """Compare on one photograph at one sigma, OpenCV with as many threads as our largest count."""
+    warm_up = opencv.solve(sigma, save=True) if opencv else None
     error = problem.error(solve(problem, sigma))
     ours: dict[int, Seconds] = {threads: defaultdict(list) for threads in thread_counts}
     theirs: list[float] = []
@@ -38,7 +38,7 @@ def compare(
             for stage, seconds in parts.items():
                 ours[threads][stage].append(seconds)
         if opencv:
-            theirs.append(opencv.solve(sigma).seconds)
+            theirs.append(opencv.solve(sigma)["seconds"])
     result: dict[str, Any] = {
         "sigma": sigma,
         "vertices": vertices,
@@ -51,11 +51,11 @@ def compare(
         "opencv": None,
         "ratio": None,
     }
-    if warm_up:
+    if opencv and warm_up:
         whole = result["ours"][thread_counts[-1]]["whole"]
         result["opencv"] = Timing.of(theirs)
-        result["opencv_error"] = warm_up.error
-        result["opencv_iterations"] = warm_up.iterations
+        result["opencv_error"] = problem.error(opencv.result())
+        result["opencv_iterations"] = warm_up["iterations"]
         result["ratio"] = result["opencv"].median / whole.median
     return result
 
@@ -71,7 +71,7 @@ def summary(cases: list[dict[str, Any]]) -> dict[str, float] | None:
 def compare_with_oracle(
     problem: Problem, sigma: float, threads: int, repeats: int
 ) -> dict[str, Any]:
-    """Ours and the oracle on a small problem, and by how much they differ."""
+    """Time ours and the oracle on a small problem, and compare their results."""
     module = peers.oracle()
     bilateral.set_num_threads(threads)
     seconds, truth = clock(peers.oracle_solve, module, problem, sigma)

@@ -1,16 +1,17 @@
-"""Time to a true RMS error of 0.1 % of the target's range, whatever a solver itself believes."""
+"""Time to a true RMS error of 0.1 % of the target's range, whatever a solver itself estimates."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import bilateral
-from benchmarks.machine import Others
+from benchmarks.common.machine import Others
+from benchmarks.common.timing import in_turns, stopwatch
 from benchmarks.speed.cases import Map, Problem
-from benchmarks.timing import Timing, clock
 
 ERROR = 1e-3
-MOST_STEPS = 1000
+MAX_ITERATIONS = 1000
 SOLVERS: dict[str, dict[str, str]] = {
     "paper": {"preconditioner": "pyramid", "initial": "pyramid"},
     "default": {},
@@ -20,7 +21,7 @@ EASY_AT_LEAST = 1 / 1.1
 
 
 class Case(NamedTuple):
-    """A share of known pixels, of confidence 1."""
+    """A fraction of known pixels, whose confidence is 1."""
 
     known: float
     smoothness: float
@@ -42,9 +43,9 @@ CASES = (
 
 
 def convergence(problem: Problem, sigma: float, threads: int, repeats: int) -> list[dict[str, Any]]:
-    """Each of `CASES`, the solvers in turns.
+    """Time the solvers in turns on each of `CASES`.
 
-    Timed is a solve on a grid that has seen none before: the multigrid hierarchy is included.
+    Each solve gets a new grid, so that its time includes the multigrid hierarchy.
     """
     bilateral.set_num_threads(threads)
     return [_race(problem, sigma, case, repeats) for case in CASES]
@@ -62,14 +63,13 @@ def _race(problem: Problem, sigma: float, case: Case, repeats: int) -> dict[str,
         name: _steps(problem, grid, case, options, exact, spread)
         for name, options in SOLVERS.items()
     }
-    seconds: dict[str, list[float]] = {name: [] for name in SOLVERS}
     others = Others()
-    for _ in range(repeats + 1):
-        for name, options in SOLVERS.items():
-            fresh = bilateral.BilateralGrid(*reference)
-            taken, _ = clock(_solve, problem, fresh, case, options, steps[name])
-            seconds[name].append(taken)
-    timings = {name: Timing.of(values[1:]) for name, values in seconds.items()}
+
+    def solve(name: str) -> float:
+        new_grid = bilateral.BilateralGrid(*reference)
+        return stopwatch(_solve, problem, new_grid, case, SOLVERS[name], steps[name])()
+
+    timings = in_turns({name: partial(solve, name) for name in SOLVERS}, repeats)
     return {
         "known": case.known,
         "smoothness": case.smoothness,
@@ -85,7 +85,7 @@ def _race(problem: Problem, sigma: float, case: Case, repeats: int) -> dict[str,
 def _solve(
     problem: Problem, grid: bilateral.BilateralGrid, case: Case, options: dict[str, str], steps: int
 ) -> Map:
-    # A tolerance that is not reached, as far as float32 goes: the number of steps decides.
+    # float32 does not reach this tolerance: the number of steps decides.
     solver = bilateral.BilateralSolver(
         grid, case.smoothness, tolerance=1e-5, max_iterations=steps, **options
     )
@@ -103,16 +103,16 @@ def _steps(
     exact: Map,
     spread: float,
 ) -> int:
-    """The least number of steps with which the true error is small enough."""
+    """Find the least number of steps with which the true error is small enough."""
 
     def enough(steps: int) -> bool:
         e = _solve(problem, grid, case, options, steps) - exact
         return float(np.sqrt(np.mean(e**2))) <= ERROR * spread
 
     high = 1
-    while high < MOST_STEPS and not enough(high):
+    while high < MAX_ITERATIONS and not enough(high):
         high *= 2
-    low = high // 2  # not enough
+    low = high // 2  # not enough steps
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -1,11 +1,11 @@
-"""How time grows with the image: 1/4, 1, 4 and 16 times the photograph."""
+"""Measure how time grows with the image: 1/4, 1, 4 and 16 times the photograph."""
 
 from typing import Any
 
 import bilateral
-from benchmarks.machine import Others
+from benchmarks.common.machine import Others
+from benchmarks.common.timing import repeated
 from benchmarks.speed.cases import Problem, solve
-from benchmarks.timing import repeated
 
 
 def growth(
@@ -13,9 +13,9 @@ def growth(
 ) -> dict[str, Any]:
     """Time the middle quarter, the photograph, and its tilings of 2 x 2 and 4 x 4 mirror images.
 
-    One size after the other: in turns, a virtual machine would have to get the memory for the
-    largest from its host again each time, and that would be timed. The texture of the tilings is
-    the photograph's own, that of the quarter may differ: the number of vertices tells.
+    The sizes follow one after the other: in turns, a virtual machine would have to fetch the
+    memory for the largest from its host each time, and the clock would include it. The tilings
+    have the photograph's texture; the quarter may differ, which the number of vertices shows.
     """
     bilateral.set_num_threads(threads)
     height, width = problem.shape

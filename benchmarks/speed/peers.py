@@ -1,40 +1,15 @@
-"""What we are compared with: OpenCV's FastBilateralSolver and the tests' oracle."""
+"""The peers of the bilateral solver: OpenCV's FastBilateralSolver and the tests' oracle."""
 
 import importlib.util
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from benchmarks.common.opencv import Worker
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Map, Problem
-from benchmarks.worker import Worker, probe
 
-WORKER = Path(__file__).with_name("opencv_worker.py")
 ORACLE = Path(__file__).parents[2] / "tests" / "oracles" / "reference.py"
-
-
-def opencv_versions(python: str) -> dict[str, str] | None:
-    """Versions of OpenCV and its NumPy under that Python, or None where it lacks the solver."""
-    return probe(python, WORKER)
-
-
-def skipped(python: str) -> str:
-    """What to say where OpenCV's solver is missing."""
-    return (
-        f"OpenCV skipped: {python} has no cv2 with FastBilateralSolver, and neither has any wheel "
-        f"of pip's. On Debian and Ubuntu: apt-get install python3-opencv."
-    )
-
-
-@dataclass(frozen=True)
-class OpenCVRun:
-    """One construction and filtering: its time, its error, the steps it says it took."""
-
-    seconds: float
-    construction: float  # of these
-    error: float
-    cpu_seconds: float  # of the process, since its start
-    iterations: int | None
 
 
 class OpenCV(Worker):
@@ -42,18 +17,15 @@ class OpenCV(Worker):
 
     def __init__(self, python: str, problem: Problem, threads: int) -> None:
         self._threads = threads
-        arrays = {
-            "guide": problem.reference[..., ::-1],
-            "target": problem.target,
-            "confidence": problem.confidence,
-            "clean": problem.clean,
-        }
-        super().__init__(python, WORKER, arrays)
+        guide = problem.reference[..., ::-1]
+        maps = {"target": problem.target, "confidence": problem.confidence}
+        super().__init__(python, {"guide": guide, **maps})
 
-    def solve(self, sigma: float) -> OpenCVRun:
-        """Construct the filter and apply it, once."""
-        answer = self.ask(sigma=sigma, smoothness=SMOOTHNESS, steps=STEPS, threads=self._threads)
-        return OpenCVRun(**answer)
+    def solve(self, sigma: float, save: bool = False) -> dict[str, Any]:
+        """Construct the filter and apply it, once: its times and the steps that it reports."""
+        settings = sigma, sigma, sigma, SMOOTHNESS, STEPS
+        maps, options = "guide target confidence", {"threads": self._threads, "save": save}
+        return self.run("fast bilateral solver", maps, *settings, **options)
 
 
 def oracle() -> ModuleType:
@@ -68,14 +40,7 @@ def oracle() -> ModuleType:
 
 
 def oracle_solve(module: ModuleType, problem: Problem, sigma: float) -> Map:
-    result: Map = module.solve_paper(
-        problem.reference,
-        problem.target,
-        problem.confidence,
-        smoothness=SMOOTHNESS,
-        steps=STEPS,
-        sigma_xy=sigma,
-        sigma_luma=sigma,
-        sigma_chroma=sigma,
-    )
+    sigmas = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), sigma)
+    maps = problem.reference, problem.target, problem.confidence
+    result: Map = module.solve_paper(*maps, smoothness=SMOOTHNESS, steps=STEPS, **sigmas)
     return result

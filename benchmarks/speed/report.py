@@ -1,11 +1,11 @@
-"""The report on speed: one section of text per question."""
+"""Write the report on speed: one section per question."""
 
 from typing import Any
 
+from benchmarks.common.tables import OTHERS, at_least, at_most, cores, met, table, text_table
+from benchmarks.common.timing import geometric_mean, ms
 from benchmarks.speed.convergence import EASY_AT_LEAST, SPARSE_AT_LEAST
 from benchmarks.speed.stages import STAGES
-from benchmarks.tables import cores, met, ms, spread, table
-from benchmarks.timing import geometric_mean
 
 TARGETS = {
     "ratio_geometric_mean_at_least": 10.0,
@@ -19,59 +19,41 @@ TARGETS = {
 
 
 def as_text(results: dict[str, Any]) -> str:
-    sections = (
-        _heading,
-        _against_opencv,
-        _stages,
-        _threads,
-        _convergence,
-        _oracle,
-        _memory,
-        _growth,
-        _startup,
-    )
-    return "\n\n".join(section(results) for section in sections) + "\n"
+    sections = (_method, _against_opencv, _stages, _threads, _convergence)
+    sections += (_oracle, _memory, _growth, _import)
+    return "\n\n".join(section(results) for section in sections)
 
 
-def _heading(results: dict[str, Any]) -> str:
-    machine, settings = results["machine"], results["settings"]
-    versions = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
+def _method(results: dict[str, Any]) -> str:
+    settings = results["settings"]
     return (
-        f"# Speed\n\n{results['date']}, {machine['cpu']}, {machine['cores']} cores, "
-        f"load average {machine['load_before']:.1f} before the start; {versions}.\n\n"
         f"Times in ms: median (quartiles) of {settings['repeats']} repeats after a warm-up. "
         f"Photographs: {settings['photographs']}. The target is the gray photograph plus noise, "
         f"the confidence 1 at 1/16 of the pixels and 0.01 elsewhere, both float32; smoothness "
         f"{settings['smoothness']:g}, {settings['steps']} PCG steps; sigma is the same in space, "
-        f"luma and chroma. Other work: how many cores something else kept busy meanwhile; where "
+        f"luma and chroma. Other work: the number of cores that other processes kept busy. Where "
         f"it is not near 0, two threads had less than two cores and the times say little."
     )
 
 
 def _against_opencv(results: dict[str, Any]) -> str:
     threads = results["settings"]["threads"][-1]
-    rows = []
-    for case in results["cases"]:
-        cells = [case["photo"], str(case["sigma"]), f"{case['vertices']:,}"]
-        cells.append(spread(case["ours"][threads]["whole"]))
-        if case["opencv"]:
-            cells += [spread(case["opencv"]), f"{case['ratio']:.1f}"]
-            cells += [f"{case['error']:.4f}", f"{case['opencv_error']:.4f}"]
-        else:
-            cells += ["-", "-", f"{case['error']:.4f}", "-"]
-        rows.append([*cells, cores(case["other_work"])])
-    header = ("photograph", "sigma", "vertices", "ours", "OpenCV", "ratio")
     text = f"## The whole call against OpenCV's FastBilateralSolver, {threads} threads each\n\n"
-    text += table((*header, "our error", "OpenCV's", "other work"), rows)
+    text += table(
+        [{"opencv_error": None} | case for case in results["cases"]],
+        "photograph | {photo}; sigma | {sigma}; vertices | {vertices:,}",
+        f"ours | {{ours[{threads}][whole]}}",
+        "OpenCV | {opencv}; ratio | {ratio:.1f}; our error | {error:.4f}",
+        "OpenCV's | {opencv_error:.4f}",
+        OTHERS,
+    )
     if not results["summary"]:
-        return f"{text}\n\n{results['opencv_skipped']}"
+        return text
     mean, least = results["summary"]["geometric_mean"], results["summary"]["minimum"]
-    wanted_mean = TARGETS["ratio_geometric_mean_at_least"]
-    wanted_least = TARGETS["ratio_minimum_at_least"]
     return (
-        f"{text}\n\nRatio, geometric mean: {mean:.2f} "
-        f"(target at least {wanted_mean:g}: {met(mean >= wanted_mean)}); "
-        f"minimum: {least:.2f} (target at least {wanted_least:g}: {met(least >= wanted_least)}).\n"
+        f"{text}\n\nRatio, geometric mean: "
+        f"{at_least(mean, TARGETS['ratio_geometric_mean_at_least'])}; "
+        f"minimum: {at_least(least, TARGETS['ratio_minimum_at_least'])}.\n"
         f"Ours uses the paper's pyramid start and preconditioner, OpenCV a flat start and Jacobi; "
         f"the errors are RMS differences from the gray photograph without the noise "
         f"({results['settings']['noise']:g})."
@@ -79,116 +61,93 @@ def _against_opencv(results: dict[str, Any]) -> str:
 
 
 def _stages(results: dict[str, Any]) -> str:
-    """One row per case and number of threads; "rest" is what the whole call adds to the stages."""
+    """One row per case and number of threads; "rest": the whole call minus its stages."""
     rows = []
     for case in results["cases"]:
         for threads, timings in case["ours"].items():
             parts = [timings[stage].median for stage in STAGES]
             whole = timings["whole"].median
             seconds = (*parts, whole - sum(parts), whole)
-            name = f"{case['photo']}, {case['sigma']}"
-            rows.append([name, str(threads), *(ms(value) for value in seconds)])
+            rows.append([f"{case['photo']}, {case['sigma']}", str(threads), *map(ms, seconds)])
     header = ("photograph, sigma", "threads", *STAGES, "rest", "whole")
-    return "## Stages, medians in ms\n\n" + table(header, rows)
+    return "## Stages, medians in ms\n\n" + text_table(header, rows)
 
 
 def _threads(results: dict[str, Any]) -> str:
     counts = results["settings"]["threads"]
     if len(counts) == 1:
         return "## Threads\n\nThis machine has one core: no scaling to show."
-    rows = []
     columns = (*STAGES, "whole")
-    for threads in counts[1:]:
-        cells = [f"{threads} threads over 1"]
-        for column in columns:
-            pairs = [
-                (case["ours"][1][column], case["ours"][threads][column])
-                for case in results["cases"]
-            ]
-            cells.append(f"{geometric_mean([one.median / many.median for one, many in pairs]):.2f}")
-        rows.append(cells)
-    return "## Threads: speed-up, geometric mean over the cases\n\n" + table(("", *columns), rows)
+
+    def speed_up(threads: int, column: str) -> str:
+        pairs = [(case["ours"][1], case["ours"][threads]) for case in results["cases"]]
+        ratios = [one[column].median / many[column].median for one, many in pairs]
+        return f"{geometric_mean(ratios):.2f}"
+
+    rows = [[f"{n} threads over 1", *(speed_up(n, c) for c in columns)] for n in counts[1:]]
+    title = "## Threads: speed-up, geometric mean over the cases\n\n"
+    return title + text_table(("", *columns), rows)
 
 
 def _convergence(results: dict[str, Any]) -> str:
-    rows, reached = [], []
-    for case in results["convergence"]:
-        wanted = EASY_AT_LEAST if case["easy"] else SPARSE_AT_LEAST
-        reached.append(case["ratio"] >= wanted)
-        cells = [case["photo"], f"{case['known']:.1%}", f"{case['smoothness']:g}"]
-        for name in ("paper", "default"):
-            cells += [str(case["steps"][name]), spread(case["seconds"][name])]
-        rows.append([*cells, f"{case['ratio']:.2f}", f"{wanted:.2f}", cores(case["other_work"])])
-    header = ["photograph", "known", "smoothness", "steps", "the paper's", "steps", "default"]
+    limits = {True: EASY_AT_LEAST, False: SPARSE_AT_LEAST}
+    rows = [case | {"limit": limits[case["easy"]]} for case in results["convergence"]]
     return (
         "## Time to a true RMS error of 0.1 % of the range, hierarchy included, grid not\n\n"
-        + table([*header, "ratio", "wanted", "other work"], rows)
-        + f"\n\nTargets: {met(all(reached))}."
+        + table(
+            rows,
+            "photograph | {photo}; known | {known:.1%}; smoothness | {smoothness:g}",
+            "steps | {steps[paper]}; the paper's | {seconds[paper]}; steps | {steps[default]}",
+            "default | {seconds[default]}; ratio | {ratio:.2f}; wanted | {limit:.2f}",
+            OTHERS,
+        )
+        + f"\n\nTargets: {met(all(row['ratio'] >= row['limit'] for row in rows))}."
     )
 
 
 def _oracle(results: dict[str, Any]) -> str:
-    rows = [
-        [
-            f"{case['photo']}, {case['shape'][0]} x {case['shape'][1]}",
-            str(case["sigma"]),
-            spread(case["ours"]),
-            ms(case["oracle"]),
-            f"{case['ratio']:,.0f}",
-            f"{case['largest_difference']:.1e}",
-        ]
-        for case in results["oracle"]
-    ]
-    header = ("crop", "sigma", "ours", "oracle", "ratio", "largest difference")
     return "## Against the tests' oracle (NumPy and SciPy, float64, one run)\n\n" + table(
-        header, rows
+        results["oracle"],
+        "crop | {photo}, {shape[0]} x {shape[1]}; sigma | {sigma}; ours | {ours}",
+        "oracle | {oracle:ms}; ratio | {ratio:,.0f}",
+        "largest difference | {largest_difference:.1e}",
     )
 
 
 def _memory(results: dict[str, Any]) -> str:
-    rows = [
-        [
-            row["photo"],
-            f"{row['sigma']:g}",
-            f"{row['bytes_per_pixel']:.1f}",
-            f"{row['bytes_per_pixel_with_output']:.1f}",
-        ]
-        for row in results["memory"]
-    ]
     worst = max(row["bytes_per_pixel"] for row in results["memory"])
-    wanted = TARGETS["bytes_per_pixel_at_most"]
-    text = table(("photograph", "sigma", "bytes per pixel", "with the output"), rows)
-    return (
-        f"## Peak memory beyond inputs and output\n\n{text}\n\n"
-        f"Largest: {worst:.1f} (target at most {wanted:g}: {met(worst <= wanted)})."
+    text = table(
+        results["memory"],
+        "photograph | {photo}; sigma | {sigma:g}; bytes per pixel | {bytes_per_pixel:.1f}",
+        "with the output | {bytes_per_pixel_with_output:.1f}",
     )
+    largest = at_most(worst, TARGETS["bytes_per_pixel_at_most"], ".1f")
+    return f"## Peak memory beyond inputs and output\n\n{text}\n\nLargest: {largest}."
 
 
 def _growth(results: dict[str, Any]) -> str:
     growth = results["growth"]
-    rows = [
-        [
-            f"{row['megapixels']:.1f} MP",
-            f"{row['vertices'] / row['megapixels']:,.0f}",
-            spread(row["seconds"]),
-            ms(row["seconds"].median / row["megapixels"]),
-        ]
-        for row in growth["sizes"]
-    ]
-    sizes, wanted = growth["sizes"], TARGETS["growth_ratio_off_1_at_most"]
+    sizes, limit = growth["sizes"], TARGETS["growth_ratio_off_1_at_most"]
+    for row in sizes:
+        row["density"] = row["vertices"] / row["megapixels"]
+        row["pace"] = row["seconds"].median / row["megapixels"]
     return (
         f"## Growth: {growth['photo']}, sigma {growth['sigma']}\n\n"
-        + table(("size", "vertices per MP", "ours", "ms per MP"), rows)
+        + table(
+            sizes,
+            "size | {megapixels:.1f} MP; vertices per MP | {density:,.0f}; ours | {seconds}",
+            "ms per MP | {pace:ms}",
+        )
         + f"\n\n{sizes[-1]['megapixels']:.1f} MP takes {growth['ratio']:.2f} of "
         f"{sizes[-1]['factor']:g} times {sizes[1]['megapixels']:.1f} MP (target 1, off by at most "
-        f"{wanted:.0%}: {met(abs(growth['ratio'] - 1) <= wanted)}). "
+        f"{limit:.0%}: {met(abs(growth['ratio'] - 1) <= limit)}). "
         f"Other work: {cores(growth['other_work'])} cores."
     )
 
 
-def _startup(results: dict[str, Any]) -> str:
-    timing, wanted = results["import"], TARGETS["import_seconds_at_most"]
+def _import(results: dict[str, Any]) -> str:
+    timing, limit = results["import"], TARGETS["import_seconds_at_most"]
     return (
-        f"## Import\n\n`import bilateral` after `import numpy`: {spread(timing)} ms "
-        f"(target at most {ms(wanted)}: {met(timing.median <= wanted)})."
+        f"## Import\n\n`import bilateral` after `import numpy`: {timing} ms "
+        f"(target at most {ms(limit)}: {met(timing.median <= limit)})."
     )

@@ -1,9 +1,9 @@
-"""One solve, taken apart."""
+"""Time the stages of one solve."""
 
 import numpy as np
 
+from benchmarks.common.timing import clock
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
-from benchmarks.timing import clock
 from bilateral import color
 from bilateral import validation as checks
 from bilateral.backends import cpu

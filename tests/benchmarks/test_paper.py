@@ -1,4 +1,4 @@
-"""What the paper's tables are measured with: its baselines, and the cache of cells."""
+"""Test the baselines of the paper's tables, its losses, and the cache of cells."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,10 +11,14 @@ import pytest
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
 pytest.importorskip("matplotlib", reason="the paper's figures are drawn with matplotlib")
 
-from benchmarks.paper import baselines, convergence, interval, speed, stereo
-from benchmarks.paper.cache import Cache, sources
-from benchmarks.paper.cells import Cell, Setting
-from benchmarks.paper.data import SETS, Data
+from benchmarks.common.cache import Cache, sources
+from benchmarks.common.cells import Cell, Setting
+from benchmarks.common.data import SETS, Data
+from benchmarks.common.photos import Photo
+from benchmarks.common.timing import Timing
+from benchmarks.paper import convergence, interval, speed
+from benchmarks.quality import baselines, depth, stereo_page
+from benchmarks.quality.depth_cases import motorcycle
 from benchmarks.speed.cases import problem
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
@@ -94,8 +98,8 @@ def test_the_loss_of_intervals_is_that_of_the_pixels() -> None:
 
 
 def test_the_loss_by_step_falls_to_one_minimum() -> None:
-    photo = convergence.Photo("made", np.kron(PHOTO, np.ones((4, 4, 1), np.uint8)))
-    found = convergence.measure(photo, _setting(Path("nowhere")))
+    photo = Photo("made", np.kron(PHOTO, np.ones((4, 4, 1), np.uint8)))
+    found = convergence.measure_photograph(photo, _setting(Path("nowhere")))
     for kind in (convergence.DENSE, convergence.SPARSE):
         for name, curve in found[kind]["losses"].items():
             assert 0 <= curve[-1] < 1e-3 * max(curve[0], 1e-3), (kind, name)
@@ -119,7 +123,7 @@ def test_cells_are_kept_until_something_they_depend_on_changes(tmp_path: Path) -
     def value(repeats: int = 1) -> int:
         cache = Cache(tmp_path / "kept", _setting(None, repeats))
         cell = Cell("cell", work, (file,))
-        kept = cache.get(stereo, cell) or cache.measure(stereo, cell)
+        kept = cache.get(depth, cell) or cache.measure(depth, cell)
         return int(kept["value"])
 
     assert [value(), value()] == [1, 1]
@@ -153,17 +157,35 @@ def test_missing_data_sets_are_named_with_their_origin(tmp_path: Path) -> None:
     assert Data(None).missing() == list(SETS)
 
 
-def test_calls_on_tensors_are_timed_where_there_is_a_device() -> None:
+def test_calls_on_tensors_are_timed_where_there_is_a_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("torch", reason="the layer needs PyTorch")
-    task = problem(convergence.Photo("made", PHOTO))
-    found = speed.on_device(task, repeats=1, kind="cpu")
-    assert found is not None
-    assert found["name"] == "cpu"
-    assert found["ms"] > 0
+    times = iter([9.0, 9.0, 9.0, 0.002, 0.004])
+    monkeypatch.setattr(speed, "stopwatch", lambda call: lambda: call() or next(times))
+    row = speed.on_device(problem(Photo("made", PHOTO)), repeats=2, kind="cpu")
+    assert row == {"name": "cpu", "ms": pytest.approx(3)}  # after three warm-ups
 
 
 def test_rbs_of_the_supplement_removes_outliers() -> None:
-    case = stereo.motorcycle(quick=True)
+    case = motorcycle(quick=True)
     spoilt = case._replace(disparity=np.where(case.disparity > 60, 5, case.disparity))
     before = np.nanmean(np.abs(spoilt.disparity - case.truth))
-    assert np.nanmean(np.abs(stereo.robust(spoilt, 8, 4.0) - case.truth)) < before
+    assert np.nanmean(np.abs(depth.robust(spoilt, 8, 4.0) - case.truth)) < before
+
+
+def test_the_best_settings_have_the_least_geometric_mean() -> None:
+    runs = [
+        {"filter": "guided filter", "setting": (2, 2), "mean": 4.0, "rms": 1.0},
+        {"filter": "guided filter", "setting": (4, 2), "mean": 1.0, "rms": 3.0},
+        {"filter": "guided filter", "setting": (2, 2), "mean": 6.0, "rms": 1.0},
+    ]
+    assert stereo_page.best_settings(runs, ("mean", "rms")) == {"guided filter": [4, 2]}
+    assert stereo_page.best_settings(runs, ("rms",)) == {"guided filter": [2, 2]}
+
+
+def test_the_parts_of_table_1_add_up_stages() -> None:
+    names = (*speed.CONSTRUCTION, *speed.OPTIMIZATION, "whole")
+    timings = {name: Timing(i / 1e3, 0, 1, 1) for i, name in enumerate(names)}
+    parts = {"construction": 0 + 1 + 2 + 3, "optimization": 4 + 5 + 6, "total": 7}
+    assert speed._parts(timings) == pytest.approx(parts)

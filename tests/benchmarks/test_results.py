@@ -1,4 +1,4 @@
-"""The published results: generated only, consistent, and all that the README claims."""
+"""Test the published results: generated from their JSON files, and quoted exactly by the README."""
 
 import json
 import re
@@ -12,73 +12,68 @@ pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-
 pytest.importorskip("matplotlib", reason="the paper's figures are drawn with matplotlib")
 
 from benchmarks.paper import claims, report
-from benchmarks.paper.__main__ import EXPERIMENTS
+from benchmarks.paper.command import EXPERIMENTS
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 STORED = {
-    module.NAME: json.loads((RESULTS / f"{module.NAME}.json").read_text())
-    for module in EXPERIMENTS
-    if (RESULTS / f"{module.NAME}.json").exists()
+    module.NAME: json.loads((RESULTS / f"{module.NAME}.json").read_text()) for module in EXPERIMENTS
 }
 CLAIMS: dict[str, dict[str, Any]] = json.loads((RESULTS / "claims.json").read_text())
-NAMES = re.compile(
-    r"`[^`]*`|\]\([^)]*\)|(Table|Figure|[Ss]ection|Eq\.) [\d.]+|(et al\.|in) (19|20)\d\d"
-)
-NUMBER = re.compile(r"(?<![\w.,-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|\.\d)")
 
 
-def numbers(text: str) -> list[str]:
-    """Those that stand by themselves: not x16, not 4.6.0, not Table 1, not what is in code."""
-    return NUMBER.findall(NAMES.sub("", text))
+def test_the_readme_quotes_the_generated_block_exactly() -> None:
+    text = (ROOT / "README.md").read_text()
+    begin, end = text.index(claims.BEGIN), text.index(claims.END) + len(claims.END)
+    assert text[begin:end] + "\n" == (RESULTS / report.SUMMARY).read_text()
 
 
-def claimed(number: str) -> bool:
-    """Whether a claim rounds to a number as it is written."""
-    plain = number.replace(",", "")
-    digits = len(plain.partition(".")[2])
-    return any(f"{claim['value']:.{digits}f}" == plain for claim in CLAIMS.values())
+def test_the_block_is_generated_from_the_claims() -> None:
+    assert (RESULTS / report.SUMMARY).read_text() == claims.block(CLAIMS)
+    assert (RESULTS / "README.md").read_text() == report.overview(EXPERIMENTS, STORED)
 
 
-def block(text: str) -> str | None:
-    """What the README says about results, if it has marked that."""
-    found = re.search(f"{re.escape(claims.BEGIN)}(.*?){re.escape(claims.END)}", text, re.DOTALL)
-    return None if found is None else found[1]
+def test_no_two_files_differ_only_in_case() -> None:
+    names = [file.name.lower() for file in RESULTS.iterdir()]
+    assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("file", ["README.md", "docs/results/readme.md"])
-def test_every_number_in_the_block_of_results_is_in_the_results(file: str) -> None:
-    text = block((ROOT / file).read_text())
-    if text is None:
-        pytest.skip(f"{file} has no block of results, {claims.BEGIN} ... {claims.END}")
-    found = numbers(text)
-    assert found
-    assert [number for number in found if not claimed(number)] == []
-
-
-def test_claims_are_what_the_experiments_found() -> None:
+def test_claims_are_the_experiments_results() -> None:
     assert claims.collect(STORED) == CLAIMS
     for claim in CLAIMS.values():
         stored = json.loads((RESULTS / claim["file"]).read_text())
         assert claims.look_up(stored, claim["at"]) == claim["value"]
 
 
+def test_a_block_for_fixed_numbers() -> None:
+    values = {"rank_least": 2.46, "rank_most": 4.8, "rank_paper": 5.0, "backward": 1.0}
+    made = {name: {"value": value} for name, value in values.items()}
+    for key, value in (("sigma", 8), ("vertices", 1234), ("ms", 43.4), ("opencv_ms", 581)):
+        made[f"cups, 8, {key}"] = {"value": value}
+    made["cups, 8, ratio"] = {"value": 13.37}
+    # the line of the backward pass is left out: its largest ratio is missing
+    assert claims.block(made).splitlines() == [
+        "<!-- results -->",
+        "| | bilateral | beside it |",
+        "| --- | --- | --- |",
+        "| low rank (supplement) | 2.5 to 4.8 times as fast | the paper: about 5 |",
+        "",
+        "| photograph | sigma | vertices | bilateral, ms | OpenCV, ms | ratio |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| cups | 8 | 1,234 | 43 | 581 | 13.4 |",
+        "<!-- /results -->",
+    ]
+
+
 @pytest.mark.parametrize("module", EXPERIMENTS, ids=lambda module: module.NAME)
 def test_pages_are_generated_from_their_json(module: Any) -> None:
-    if module.NAME not in STORED:
-        pytest.skip(f"{module.NAME} has not been run")
-    assert (RESULTS / f"{module.NAME}.md").read_text() == report.page(module, STORED[module.NAME])
-    figures = re.findall(r"!\[.*?\]\((.*?)\)", (RESULTS / f"{module.NAME}.md").read_text())
+    text = (RESULTS / f"{module.NAME}.md").read_text()
+    assert text == report.page(module, STORED[module.NAME])
+    figures = re.findall(r"!\[.*?\]\((.*?)\)", text)
     assert all((RESULTS / figure).exists() for figure in figures)
 
 
-def test_the_index_and_the_block_are_generated() -> None:
-    assert (RESULTS / "README.md").read_text() == report.overview(EXPERIMENTS, STORED)
-    assert (RESULTS / "readme.md").read_text() == claims.block(CLAIMS)
-
-
 def test_results_are_of_a_whole_run() -> None:
-    assert STORED
     assert not any(stored["about"]["quick"] for stored in STORED.values())
 
 
@@ -86,14 +81,6 @@ def test_nothing_tells_where_it_was_made() -> None:
     for file in sorted(RESULTS.iterdir()):
         if file.suffix in (".md", ".json", ".svg"):
             text = file.read_text()
-            assert not re.search(r"(?<![\w.:/])/(home|tmp|root|work|usr|var|mnt|data)\b", text), (
-                file
-            )
+            folders = r"(?<![\w.:/])/(home|tmp|root|work|usr|var|mnt|data)\b"
+            assert not re.search(folders, text), file
             assert socket.gethostname() not in text, file
-
-
-def test_numbers_are_found_as_they_are_written() -> None:
-    text = "4.1 megapixels, 306,271 vertices, x16, OpenCV 4.6.0, 62 % in `a[3]`, 2-fold, v7."
-    assert numbers(text) == ["4.1", "306,271", "62", "2"]
-    text = "Table 2 and section 5.3 by Barron et al. 2016, in 2012: 2016 ms"
-    assert numbers(text) == ["2016"]

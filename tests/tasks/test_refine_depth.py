@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks import made as scenes
+from benchmarks.common import made as scenes
 from bilateral.backends import cpu
 from bilateral.tasks import refine_depth
 

@@ -1,1 +1,0 @@
-"""The command on many files against a plain loop over the library."""

@@ -1,1 +1,0 @@
-"""Colorization against Levin et al. 2004: quality and speed."""

@@ -1,0 +1,154 @@
+"""Run a benchmark from the command line: options, measurement, report, files.
+
+A benchmark is a module with a TITLE, the default number of REPEATS and, where it has OpenCV as a
+peer, the worker's call that it needs as OPENCV. It has either `measure(setting)` and
+`as_text(results)`, or the cells of an experiment of the paper (see `cells.Experiment`) and
+`details(values)`: the sections that the paper's page does not have.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from benchmarks.common import machine, opencv
+from benchmarks.common.cells import Setting
+from benchmarks.common.data import Data
+from benchmarks.common.tables import as_json
+
+Results = dict[str, Any]
+
+
+def main(name: str, module: ModuleType, arguments: list[str]) -> None:
+    options = parse(parser(name, module), arguments)
+    reason = module.skipped() if hasattr(module, "skipped") else None
+    if reason:
+        print(reason)
+        return
+    setting, about = prepare(module, options)
+    if hasattr(module, "measure"):
+        results = about | module.measure(setting)
+        text = module.as_text(results)
+    else:
+        values = {}
+        for cell in module.cells(setting):
+            say(cell.name)
+            values[cell.name] = cell.work()
+        results = about | {"values": values, "results": module.summary(values, setting)}
+        page = module.as_text(json.loads(as_json(results["results"])))
+        text = f"{page}\n\n{module.details(values)}"
+    write(name, results, f"{heading(module.TITLE, about)}\n\n{text}\n", options.output)
+
+
+def parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
+    """The options that all benchmarks have."""
+    assert module.__doc__ is not None
+    made = argparse.ArgumentParser(
+        prog=f"python -m benchmarks {name}", description=module.__doc__.partition("\n\n")[0]
+    )
+    add = made.add_argument
+    add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="photographs (*.jpg, *.png), or a folder of the public data sets (see docs/paper.md); "
+        "without it, scikit-image's pictures and made scenes",
+    )
+    add(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        default=Path("benchmark-results"),
+        help="where to write the report and its JSON (%(default)s)",
+    )
+    add(
+        "--repeats",
+        type=int,
+        metavar="N",
+        default=module.REPEATS,
+        help="measurements after a warm-up (%(default)s)",
+    )
+    add("--quick", action="store_true", help="few repeats on small images")
+    if hasattr(module, "OPENCV"):
+        add(
+            "--opencv-python",
+            metavar="PYTHON",
+            default="/usr/bin/python3",
+            help=f"a Python whose cv2 has this: {module.OPENCV} (%(default)s)",
+        )
+    return made
+
+
+def parse(made: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    options = made.parse_args(arguments)
+    if options.repeats < 1:
+        made.error(f"--repeats: expected at least 1, got {options.repeats}.")
+    if options.data is not None and not options.data.is_dir():
+        made.error(f"--data: expected a folder, got {options.data}.")
+    return options
+
+
+def prepare(
+    module: ModuleType, options: argparse.Namespace, paper: bool = False
+) -> tuple[Setting, Results]:
+    """Look for OpenCV, and describe when, where and with what is measured."""
+    python = getattr(options, "opencv_python", None)
+    versions = opencv.probe(python, module.OPENCV) if python else None
+    reason = opencv.skipped(python, module.OPENCV) if python and not versions else None
+    if reason:
+        say(reason)
+    setting = Setting(
+        data=Data(options.data),
+        quick=options.quick,
+        repeats=1 if options.quick else options.repeats,
+        python=python if versions else None,
+        opencv=versions or {},
+        threads=machine.thread_counts(),
+        any_python=python,
+        paper=paper,
+    )
+    return setting, {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "cpu": machine.cpu_model(),
+            "cores": machine.cores(),
+            "load_before": os.getloadavg()[0],
+        },
+        "versions": machine.versions() | setting.opencv,
+        "opencv_skipped": reason,
+        "settings": {
+            "repeats": setting.repeats,
+            "quick": setting.quick,
+            "threads": setting.threads,
+        },
+    }
+
+
+def heading(title: str, about: Results) -> str:
+    """Title, date, machine and versions, and whether OpenCV is missing."""
+    place = about["machine"]
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    text = (
+        f"# {title}\n\n{about['date']}, {place['cpu']}, {place['cores']} cores, "
+        f"load average {place['load_before']:.1f} before the start; {versions}."
+    )
+    return f"{text}\n\n{about['opencv_skipped']}" if about["opencv_skipped"] else text
+
+
+def write(name: str, results: Results, text: str, folder: Path) -> None:
+    """Write the results as JSON and as text, and print the text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = folder / f"{name}.json", folder / f"{name}.md"
+    files[0].write_text(as_json(results))
+    files[1].write_text(text)
+    print(text)
+    print("Written: " + ", ".join(map(str, files)))
+
+
+def say(text: str) -> None:
+    """Show progress on standard error."""
+    print(text, file=sys.stderr, flush=True)

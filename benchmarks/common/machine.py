@@ -1,0 +1,73 @@
+"""Describe the machine, the versions, and the work of other processes during a measurement."""
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def thread_counts() -> tuple[int, ...]:
+    """Numbers of threads to measure with."""
+    return (1, 2) if cores() >= 2 else (1,)
+
+
+def cpu_model() -> str:
+    """Name of the CPU from /proc/cpuinfo; elsewhere from Python."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+class Others:
+    """Count the cores that other processes keep busy: distrust times measured meanwhile.
+
+    Parameters
+    ----------
+    ours : function
+        CPU seconds so far of the processes that belong to the measurement.
+    """
+
+    def __init__(self, ours: Callable[[], float] = time.process_time) -> None:
+        self._ours = ours
+        self._before = time.perf_counter(), ours(), _busy()
+
+    def cores(self) -> float | None:
+        """Mean number of busy cores since the start; None if the system does not tell."""
+        now = time.perf_counter(), self._ours(), _busy()
+        elapsed, ours, busy = (b - a for a, b in zip(self._before, now, strict=True))
+        return max(0.0, (busy - ours) / elapsed) if busy > 0 else None
+
+
+def _busy() -> float:
+    """CPU seconds of all cores on any work, including time that a hypervisor steals."""
+    try:
+        user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (
+            int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+        )
+    except (OSError, ValueError):
+        return 0.0
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def versions() -> dict[str, str]:
+    packages = ("bilateral", "numpy", "scipy", "scikit-image")
+    return {"python": platform.python_version()} | {name: _version(name) for name in packages}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # importable, but not installed
+        return "(version unknown)"

@@ -1,0 +1,92 @@
+"""Call OpenCV in a process of another Python, through `opencv_worker.py`."""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+SCRIPT = Path(__file__).with_name("opencv_worker.py")
+
+
+def probe(python: str, call: str) -> dict[str, str] | None:
+    """Versions of OpenCV and its NumPy under that Python, or None if the call does not work."""
+    try:
+        done = subprocess.run(
+            [python, "-I", str(SCRIPT), "--try", call], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    versions: dict[str, str] = json.loads(done.stdout)
+    return versions
+
+
+def skipped(python: str, call: str) -> str:
+    """The message for a Python without that OpenCV function."""
+    return (
+        f"OpenCV skipped: {python} has no cv2 that can do this: {call}. On Debian and Ubuntu: "
+        "apt-get install python3-opencv. No wheel of pip has the bilateral solver."
+    )
+
+
+class Worker:
+    """The worker's process with a folder of arrays; a context manager."""
+
+    def __init__(self, python: str, arrays: dict[str, Array]) -> None:
+        self.cpu_seconds = 0.0
+        self._folder = tempfile.TemporaryDirectory()
+        for name, values in arrays.items():
+            np.save(Path(self._folder.name) / name, np.ascontiguousarray(values))
+        # -I keeps our folder and our environment's packages off its path.
+        self._process = subprocess.Popen(
+            [python, "-I", str(SCRIPT), self._folder.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+        self._folder.cleanup()
+
+    def run(
+        self, call: str, arrays: str, *settings: float, threads: int = -1, save: bool = False
+    ) -> dict[str, Any]:
+        """Make one call and wait for the answer.
+
+        Parameters
+        ----------
+        call : str
+            One of the worker's `CALLS`.
+        arrays : str
+            Names of the arrays to pass, separated by spaces.
+        *settings : float
+            The call's further arguments.
+        threads : int
+            OpenCV's threads; -1: OpenCV's default.
+        save : bool
+            Whether to keep the result for `result`.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        request = {"call": call, "arrays": arrays.split(), "settings": settings}
+        request |= {"threads": threads, "save": save}
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the peer's process ended with {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        self.cpu_seconds = answer["cpu_seconds"]
+        return answer
+
+    def result(self) -> Array:
+        """The result of the last call that was saved."""
+        return np.asarray(np.load(Path(self._folder.name) / "result.npy"))

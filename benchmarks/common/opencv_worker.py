@@ -1,0 +1,139 @@
+"""Time OpenCV's functions call by call: a script for another Python that has cv2.
+
+``--try CALL`` makes a small call and prints OpenCV's version. With a folder of .npy files, the
+script reads requests from standard input, one line of JSON each, and answers with one line each.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from typing import Any
+
+import cv2  # type: ignore[import-not-found, unused-ignore]
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+CONSTRUCTION = {"seconds": 0.0}
+"""Seconds of the last solver's construction."""
+
+
+def main(folder: str) -> None:
+    # The bilateral solver prints to standard output: keep that for the answers alone.
+    answers = os.fdopen(os.dup(1), "w")
+    printed = tempfile.TemporaryFile()  # noqa: SIM115
+    os.dup2(printed.fileno(), 1)
+    arrays = {
+        file[: -len(".npy")]: np.load(os.path.join(folder, file)) for file in os.listdir(folder)
+    }
+    for line in sys.stdin:
+        request = json.loads(line)
+        cv2.setNumThreads(request["threads"])
+        inputs = [arrays[name] for name in request["arrays"]]
+        began = time.perf_counter()
+        result = CALLS[request["call"]](*inputs, *request["settings"])
+        seconds = time.perf_counter() - began
+        if request["save"]:
+            np.save(os.path.join(folder, "result.npy"), result)
+        answer = {
+            "seconds": seconds,
+            "construction": CONSTRUCTION["seconds"],
+            "iterations": _iterations(printed),
+            "cpu_seconds": time.process_time(),
+        }
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _iterations(printed: Any) -> Any:
+    """The number of iterations that the solver printed, if it did."""
+    printed.seek(0)
+    lines = printed.read().decode().splitlines()
+    printed.seek(0)
+    printed.truncate()
+    counts = [int(line.split(":")[1]) for line in lines if line.startswith("#iterations:")]
+    return counts[0] if counts else None
+
+
+def median(image: Array, size: int) -> Array:
+    return cv2.medianBlur(image, size)
+
+
+def guided(photo: Array, z: Array, radius: int, sigma: float) -> Array:
+    return cv2.ximgproc.guidedFilter(photo, z, radius, sigma**2)
+
+
+def domain_transform(
+    photo: Array, z: Array, sigma_xy: float, sigma_rgb: float, iterations: int = 3
+) -> Array:
+    mode = cv2.ximgproc.DTF_RF
+    return cv2.ximgproc.dtFilter(photo, z, sigma_xy, sigma_rgb, mode=mode, numIters=iterations)
+
+
+def weighted_median(photo: Array, z: Array, radius: int, sigma: float) -> Array:
+    return cv2.ximgproc.weightedMedianFilter(photo, z, radius, sigma, cv2.ximgproc.WMF_EXP)
+
+
+def global_smoother(photo: Array, z: Array, smoothness: float, sigma: float) -> Array:
+    return cv2.ximgproc.fastGlobalSmootherFilter(photo, z, smoothness, sigma)
+
+
+def wls(photo: Array, z: Array, smoothness: float, sigma: float) -> Array:
+    """OpenCV's filter of one disparity map, which takes 16ths of a pixel."""
+    smoother = cv2.ximgproc.createDisparityWLSFilterGeneric(False)
+    smoother.setLambda(smoothness)
+    smoother.setSigmaColor(sigma)
+    return smoother.filter(np.rint(z * 16).astype(np.int16), photo) / 16
+
+
+def wls_with_confidence(
+    photo: Array, z: Array, confidence: Array, smoothness: float, sigma: float
+) -> Array:
+    """The same with our confidence: OpenCV can make one only from a second map."""
+    smoother = cv2.ximgproc.createFastGlobalSmootherFilter(photo, smoothness, sigma)
+    weights = np.maximum(confidence, 1e-6)
+    return smoother.filter(z * weights) / np.maximum(smoother.filter(weights), 1e-12)
+
+
+def bilateral_solver(guide: Array, z: Array, confidence: Array, *settings: float) -> Array:
+    """The solver; settings: three sigmas, smoothness, steps. The guide is BGR."""
+    began = time.perf_counter()
+    solver = cv2.ximgproc.createFastBilateralSolverFilter(guide, *settings, 1e-20)
+    CONSTRUCTION["seconds"] = time.perf_counter() - began
+    return solver.filter(z, confidence)
+
+
+CALLS = {
+    "median": median,
+    "guided filter": guided,
+    "domain transform": domain_transform,
+    "weighted median": weighted_median,
+    "fast global smoother": global_smoother,
+    "WLS": wls,
+    "WLS with confidence": wls_with_confidence,
+    "fast bilateral solver": bilateral_solver,
+}
+
+
+def attempt(call: str) -> None:
+    """Make a small call: some builds have a function and fail when it is called."""
+    photo, z = np.zeros((16, 16, 3), np.uint8), np.zeros((16, 16), np.float32)
+    inputs = {
+        "median": (z, 3),
+        "guided filter": (photo, z, 2, 1.0),
+        "domain transform": (photo, z, 8, 8),
+    }
+    if call == "fast bilateral solver":  # constructed only: filtering prints
+        cv2.ximgproc.createFastBilateralSolverFilter(photo, 8, 8, 8)
+    else:
+        CALLS[call](*inputs[call])
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--try":
+        attempt(sys.argv[2])
+        print(json.dumps({"opencv": cv2.__version__, "opencv_numpy": np.__version__}))
+    else:
+        main(sys.argv[1])

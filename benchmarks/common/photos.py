@@ -1,0 +1,98 @@
+"""Read the photographs to measure on; crop and tile them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from skimage import data, io, transform
+
+Image = NDArray[np.uint8]
+
+# All three lie inside scikit-image's wheel: nothing is downloaded.
+OWN: dict[str, Callable[[], Image]] = {
+    "astronaut": data.astronaut,
+    "chelsea": data.chelsea,
+    "coffee": data.coffee,
+}
+OWN_ENLARGEMENT = 4
+OWN_SHAPE = (1600, 2560)
+OWN_RECIPE = (
+    f"scikit-image's own pictures, enlarged {OWN_ENLARGEMENT} times (bicubic) and mirrored at "
+    f"their borders to {OWN_SHAPE[1]} x {OWN_SHAPE[0]}"
+)
+
+
+@dataclass(frozen=True)
+class Photo:
+    """An 8-bit RGB photograph."""
+
+    name: str
+    pixels: Image
+
+
+def photographs(folder: Path | None) -> Iterator[Photo]:
+    """Read the photographs of a folder (*.jpg, *.png), by name; without a folder, our own."""
+    if folder is None:
+        yield from map(own, OWN)
+        return
+    paths = files(folder)
+    if not paths:
+        raise SystemExit(f"--data: expected a folder with *.jpg or *.png files, got {folder}.")
+    yield from map(read, paths)
+
+
+def recipe(folder: Path | None) -> str:
+    """Say where the photographs come from."""
+    return OWN_RECIPE if folder is None else "from a folder"
+
+
+def files(folder: Path) -> list[Path]:
+    """The photographs in a folder."""
+    return sorted(path for kind in ("*.jpg", "*.png") for path in folder.glob(kind))
+
+
+def read(path: Path) -> Photo:
+    return Photo(path.stem, rgb(io.imread(path)))
+
+
+def small(name: str) -> Photo:
+    """One of scikit-image's pictures, in its own size."""
+    return Photo(name, OWN[name]())
+
+
+def own(name: str) -> Photo:
+    """One of scikit-image's pictures, enlarged."""
+    pixels = OWN[name]()
+    height, width = (OWN_ENLARGEMENT * side for side in pixels.shape[:2])
+    return Photo(name, mirrored(resized(pixels, (height, width)), *OWN_SHAPE))
+
+
+def resized(pixels: Image, shape: tuple[int, int]) -> Image:
+    """Resize a photograph by bicubic interpolation."""
+    resize: Callable[..., NDArray[np.float64]] = transform.resize
+    large = resize(pixels, shape, order=3, preserve_range=True)
+    return np.asarray(np.clip(np.rint(large), 0, 255), np.uint8)
+
+
+def mirrored(pixels: NDArray[Any], height: int, width: int) -> NDArray[Any]:
+    """Mirror an image at its lower and right border until it has the size, and crop it."""
+    grow = [(0, max(0, height - pixels.shape[0])), (0, max(0, width - pixels.shape[1]))]
+    rest = [(0, 0)] * (pixels.ndim - 2)
+    return np.pad(pixels, [*grow, *rest], mode="symmetric")[:height, :width].copy()
+
+
+def centre(pixels: NDArray[Any], height: int, width: int) -> NDArray[Any]:
+    """The middle of an image, at most `height` x `width`."""
+    top, left = max(0, pixels.shape[0] - height) // 2, max(0, pixels.shape[1] - width) // 2
+    return pixels[top : top + height, left : left + width].copy()
+
+
+def rgb(pixels: NDArray[Any]) -> Image:
+    """Convert gray or RGBA pixels of any depth to 8-bit RGB."""
+    if pixels.dtype != np.uint8:
+        pixels = np.rint(pixels / np.iinfo(pixels.dtype).max * 255).astype(np.uint8)
+    colors = pixels[..., np.newaxis] if pixels.ndim == 2 else pixels[..., :3]
+    return np.ascontiguousarray(np.broadcast_to(colors[..., :3], (*pixels.shape[:2], 3)))

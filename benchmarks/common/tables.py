@@ -1,0 +1,95 @@
+"""Write tables that are readable as plain text and valid as Markdown, verdicts, and JSON."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from string import Formatter
+from typing import Any
+
+from benchmarks.common.timing import ms, short
+
+Row = Mapping[str, Any]
+
+OTHERS = "other work | {other_work:cores}"
+"""The cores that other processes kept busy while a row was measured."""
+
+
+def as_json(results: Any) -> str:
+    def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return dataclasses.asdict(value)
+        raise TypeError(f"no JSON for {type(value)}")
+
+    return json.dumps(results, indent=1, default=plain)
+
+
+class _MissingError(Exception):
+    """A cell's value is None."""
+
+
+class _Cell(Formatter):
+    """`str.format` with the formats ``ms`` (of seconds), ``short`` and ``cores``."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if spec == "cores":
+            return cores(value)
+        if value is None:
+            raise _MissingError
+        named = {"ms": ms, "short": short}.get(spec) if isinstance(value, float) else None
+        return named(value) if named else format(value, spec)
+
+
+def table(rows: Iterable[Row], *columns: str, missing: str = "-") -> str:
+    """Write one line per row, with the first column to the left and the others to the right.
+
+    A column is "header | format", where the format refers to keys of a row, as in
+    ``{ours[median]:.2f}``. One text may hold several columns, separated by "; ". A cell whose value
+    is None is `missing`.
+    """
+    pairs = [column.partition(" | ")[::2] for text in columns for column in text.split("; ")]
+
+    def cell(format_: str, row: Row) -> str:
+        try:
+            return _Cell().vformat(format_, (), row)
+        except _MissingError:
+            return missing
+
+    return text_table([h for h, _ in pairs], [[cell(f, row) for _, f in pairs] for row in rows])
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a table of texts."""
+    widths = [max(len(line[i]) for line in (header, *rows)) for i in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        pairs = zip(cells, widths, strict=True)
+        first, *others = [f"{c:>{w}}" if i else f"{c:<{w}}" for i, (c, w) in enumerate(pairs)]
+        return "| " + " | ".join([first, *others]) + " |"
+
+    dashes = ("-" * (w + 1) + ":" if i else "-" * (w + 2) for i, w in enumerate(widths))
+    return "\n".join([line(header), "|" + "|".join(dashes) + "|", *map(line, rows)])
+
+
+def cores(busy: float | None) -> str:
+    return "unknown" if busy is None else f"{busy:.1f}"
+
+
+def met(reached: bool) -> str:
+    return "met" if reached else "MISSED"
+
+
+def at_most(value: float, limit: float, spec: str = ".2f") -> str:
+    return f"{value:{spec}} (target at most {limit:{spec}}: {met(value <= limit)})"
+
+
+def at_least(value: float, limit: float, spec: str = ".2f") -> str:
+    return f"{value:{spec}} (target at least {limit:{spec}}: {met(value >= limit)})"
+
+
+def behind(losses: Sequence[str], none: str) -> str:
+    """List what is worse than a peer or the paper; say `none` if nothing is."""
+    return "**Behind**:\n\n" + "\n".join(f"- {loss}" for loss in losses) if losses else none
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,104 @@
+"""Time the stages of a solve on a CUDA device, and whole calls from PyTorch."""
+
+from itertools import islice
+from typing import Any
+
+import torch
+from benchmarks.common import photos
+from benchmarks.common.cells import Setting
+from benchmarks.common.command import say
+from benchmarks.common.photos import Photo
+from benchmarks.cuda import calls, events, report
+from benchmarks.cuda.floors import floors
+from benchmarks.speed.cases import SMOOTHNESS, STEPS, problem
+
+TITLE = "Speed on CUDA"
+REPEATS, QUICK_REPEATS = 30, 3
+
+MIDDLE, CROP, PHOTO = (1080, 1920), (480, 640), (375, 500)
+QUICK, QUICK_CROP = (512, 512), (256, 384)
+
+as_text = report.as_text
+
+
+def skipped() -> str | None:
+    if torch.cuda.is_available():
+        return None
+    return "CUDA skipped: PyTorch finds no device here. All else works without one."
+
+
+def measure(setting: Setting) -> dict[str, Any]:
+    quick = setting.quick
+    repeats = QUICK_REPEATS if quick else setting.repeats
+    replays = QUICK_REPEATS if quick else events.REPLAYS
+    bandwidth = events.copy_bandwidth(events.REPLAYS)
+    say(f"copy: {bandwidth / 1e12:.2f} TB/s")
+    folder = setting.data.photographs() or setting.data.root
+    images = list(islice(photos.photographs(folder), 1 if quick else None))
+    if quick:
+        images = [Photo(photo.name, photos.centre(photo.pixels, *QUICK)) for photo in images]
+    crop = QUICK_CROP if quick else CROP
+    rows = [measure_photograph(photo, bandwidth, crop, replays, repeats) for photo in images]
+    task = calls.Task.of(problem(images[0]))
+    return {
+        "device": device(),
+        "settings": {
+            "repeats": repeats,
+            "replays": replays,
+            "warm_ups": events.WARM_UPS,
+            "quick": quick,
+            "photographs": photos.recipe(folder),
+            "smoothness": SMOOTHNESS,
+            "steps": STEPS,
+        },
+        "targets": report.TARGETS,
+        "bandwidth": bandwidth,
+        "photographs": rows,
+        "many_sizes": said("many sizes", calls.many_sizes(task, crop)),
+        "large": None if quick else said("large", calls.large(images[0])),
+        "out_of_memory": None if quick else said("no memory", calls.out_of_memory(task, MIDDLE)),
+    }
+
+
+def measure_photograph(
+    photo: Photo, bandwidth: float, crop: tuple[int, int], replays: int, repeats: int
+) -> dict[str, Any]:
+    """Measure stages and calls, and compute the stages' lower bounds."""
+    from benchmarks.cuda.stages import stages  # needs Triton, which not all machines have
+
+    task = problem(photo)
+    times, sizes = stages(task, replays)
+    say(f"{photo.name}: " + ", ".join(f"{k} {1e6 * t.median:.1f} us" for k, t in times.items()))
+    on_device = calls.Task.of(task)
+    return {
+        "photo": photo.name,
+        "sizes": sizes,
+        "stages": times,
+        "floors": floors(sizes, bandwidth),
+        "whole": said("whole", calls.whole(on_device, repeats)),
+        "middle": said("middle", calls.middle(on_device, MIDDLE, repeats)),
+        "batch": said("batch", calls.batch(on_device, crop, repeats)),
+        "training": said("training", calls.training(on_device, MIDDLE, repeats)),
+        "segmentation": said("segmentation", calls.segmentation(on_device, PHOTO, repeats)),
+        "agreement": said("agreement", calls.agreement(on_device)),
+    }
+
+
+def device() -> dict[str, Any]:
+    import triton
+
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return {
+        "name": properties.name,
+        "bytes": properties.total_memory,
+        "cache_bytes": properties.L2_cache_size,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "triton": triton.__version__,
+    }
+
+
+def said(what: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Show a row as soon as it is measured."""
+    say(f"{what}: {row}")
+    return row

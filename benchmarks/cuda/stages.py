@@ -1,0 +1,170 @@
+"""Time the stages of one solve on a device."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
+from bilateral import color
+from bilateral.backends.cuda.grid import bistochastize, pyramid_transfer
+from bilateral.backends.cuda.grid import splat as splatting
+from bilateral.backends.cuda.grid.edges import Edges
+from bilateral.backends.cuda.grid.grid import assign_pixels
+from bilateral.backends.cuda.grid.keys import TileKeys, find_keys
+from bilateral.backends.cuda.grid.laplacian import Laplacian
+from bilateral.backends.cuda.grid.neighbours import find_neighbours
+from bilateral.backends.cuda.grid.order import Order, sort_vertices
+from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
+from bilateral.backends.cuda.grid.reference import make_binning
+from bilateral.backends.cuda.solve.input_stats import compute_input_stats
+from bilateral.backends.cuda.solve.iteration import Iteration
+from bilateral.backends.cuda.solve.preconditioner import Preconditioner
+from bilateral.numerics.policy import EDGE_GUARD
+from bilateral.numerics.options import GridOptions, SolveOptions
+from bilateral.torch.cuda import system as device
+from bilateral.torch.options import LayerOptions
+from torch import Tensor
+
+SIGMA = 8.0
+_HIGHEST = 255.0
+
+
+class Solve:
+    """The stages of a solve, and their inputs, computed beforehand.
+
+    As in recordings (CUDA graphs), there is room for more vertices than needed, and no stage waits
+    for the host.
+    """
+
+    def __init__(self, problem: Problem, where: torch.device) -> None:
+        pixels = torch.tensor(problem.reference).permute(2, 0, 1)[None]
+        self._reference = pixels.contiguous().to(where)
+        self._values = torch.from_numpy(problem.target).reshape(-1, 1).to(where)
+        self._weights = torch.from_numpy(problem.confidence).reshape(-1, 1).to(where)
+        self._smoothness = torch.tensor(SMOOTHNESS, dtype=torch.float64, device=where)
+        self._options = LayerOptions(
+            GridOptions(SIGMA, SIGMA, SIGMA, (2.0, 1.0, 0.125), None),
+            SolveOptions(0.0, STEPS, "pyramid"),
+        )
+        found = device.space(self._reference, self._options).grid.rooms
+        self._rooms = tuple(n + n // 4 + 256 for n in found)
+        self._space = device.space(self._reference, self._options, self._rooms)
+        self._grid = self._space.grid
+        matrix, offset = color.feature_map(3, _HIGHEST)
+        self._bins = make_binning(
+            matrix.tolist(), offset.tolist(), [SIGMA] * 3, _HIGHEST, EDGE_GUARD, where
+        )
+        self._n = self.bistochastize()
+        self._seen, self._weight, self._b, _ = self.survey_and_splat()
+        self._start = self.start()
+        self._matrix, self._preconditioner = self.precondition()
+        self._x = self._start.clone()
+        self._run = self.begin()
+
+    @property
+    def sizes(self) -> Sizes:
+        """Sizes of the data, not of the allocated room."""
+        grid, pyramid = self._grid, self._grid.pyramid
+        lower, upper = map(int, pyramid.totals)
+        codes = grid.order.codes
+        return Sizes(
+            pixels=grid.parent.shape[0],
+            channels=self._reference.shape[1],
+            tiles=grid.tiles.count,
+            vertices=int(grid.total),
+            edges=_count(grid.edges),
+            code=codes.shape[0] * codes.element_size(),
+            coarse=lower + upper,
+            above=pyramid.ancestors.shape[0] * lower,
+            balance_steps=bistochastize.STEPS[torch.float32],
+            steps=STEPS,
+        )
+
+    def find_keys(self) -> TileKeys:
+        return find_keys(self._reference, self._grid.tiles, self._bins, self._rooms[0])
+
+    def sort(self) -> Order:
+        return sort_vertices(self._grid.tile_keys, self._grid.tiles, self._bins, 1)
+
+    def assign(self) -> Tensor:
+        grid = self._grid
+        return assign_pixels(grid.tile_keys, grid.order, grid.tiles, grid.shape)
+
+    def find_neighbours(self) -> Edges:
+        grid = self._grid
+        return find_neighbours(grid.tile_keys, grid.order, grid.tiles, self._bins)
+
+    def build_pyramid(self) -> Pyramid:
+        grid = self._grid
+        depth = 1 + grid.pyramid.ancestors.shape[0]
+        return build_pyramid(
+            grid.order, grid.tile_keys, grid.first_vertex, depth, grid.programs, self._rooms[1:]
+        )
+
+    def bistochastize(self) -> Tensor:
+        return bistochastize.bistochastize(self._grid, self._space.blur, torch.float32)
+
+    def survey_and_splat(self) -> tuple[Any, ...]:
+        seen = compute_input_stats(self._values, self._weights, 1)
+        weight, b = splatting.splat_weighted(self._grid, self._values, self._weights)
+        bare = device.count_poor(self._grid, weight, self._smoothness)
+        return seen, weight, b, bare
+
+    def start(self) -> Tensor:
+        return pyramid_transfer.push_pull(self._grid, self._b, self._weight)
+
+    def precondition(self) -> tuple[Laplacian, Preconditioner]:
+        matrix = Laplacian(self._grid, self._n, self._space.blur, self._weight, self._smoothness)
+        return matrix, Preconditioner(matrix, "pyramid")
+
+    def begin(self) -> Iteration:
+        # A tolerance below 0: always as many steps.
+        problem = self._matrix, self._preconditioner, self._b, self._x, self._seen.scale
+        return Iteration(*problem, None, device.pcg_options(STEPS, -1.0))
+
+    def begin_again(self) -> Iteration:
+        """For steps to be those of a solve each time."""
+        self._x.copy_(self._start)
+        self._run = self.begin()
+        return self._run
+
+    def step(self) -> None:
+        for _ in range(STEPS):
+            self._run.step()
+        self._run.finish()
+
+    def slice(self) -> Tensor:
+        return splatting.slice_(self._grid, self._x)
+
+
+def _count(edges: Edges) -> int:
+    """Count the edges of both directions."""
+    return sum(int(((edges.words >> e) & 1).sum()) for e in range(edges.directions))
+
+
+STAGES: dict[str, Callable[[Solve], Any]] = {
+    "colours of tiles": Solve.find_keys,
+    "order": Solve.sort,
+    "assignment of pixels": Solve.assign,
+    "neighbours": Solve.find_neighbours,
+    "pyramid": Solve.build_pyramid,
+    "bistochastization": Solve.bistochastize,
+    "survey and splat": Solve.survey_and_splat,
+    "start": Solve.start,
+    "preconditioner": Solve.precondition,
+    "first residual": Solve.begin,
+    "steps": Solve.step,
+    "slice": Solve.slice,
+}
+"""In the order of a solve and of `floors.FLOORS`."""
+
+
+def stages(problem: Problem, replays: int) -> tuple[dict[str, Timing], Sizes]:
+    """Time each stage on the current device, as a recording of its own."""
+    solve = Solve(problem, torch.device("cuda", torch.cuda.current_device()))
+
+    def time(run: Callable[[Solve], Any]) -> Timing:
+        before = solve.begin_again if run is Solve.step else None
+        return timed(lambda: run(solve), replays, before)
+
+    return {name: time(run) for name, run in STAGES.items()}, solve.sizes

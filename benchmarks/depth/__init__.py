@@ -1,1 +1,0 @@
-"""Depth refinement against OpenCV's filters, on stereo maps and on scenes with thin structures."""

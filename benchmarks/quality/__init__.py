@@ -1,0 +1,1 @@
+"""Accuracy of tasks and filters against published results and peers."""

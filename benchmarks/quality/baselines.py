@@ -1,0 +1,148 @@
+"""Filters that the paper compares with and OpenCV 4.6 lacks, in plain NumPy and SciPy.
+
+Photographs are uint8, maps (H, W) float32.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
+
+from bilateral.filters import resize
+
+Array = NDArray[Any]
+
+
+def nearest(low: Array, shape: tuple[int, ...]) -> Array:
+    """Give each pixel the value of the low-resolution pixel that it lies in."""
+    rows, columns = (
+        ((np.arange(n) + 0.5) * m / n).astype(np.intp)
+        for n, m in zip(shape, low.shape, strict=True)
+    )
+    return low[np.ix_(rows, columns)]
+
+
+def fast_guided_filter(
+    photo: Array, z: Array, radius: int, sigma: float, subsampling: int
+) -> Array:
+    """He & Sun 2015: a linear function of the colours in each window, fitted on a subsampled grid.
+
+    Parameters
+    ----------
+    photo, z : arrays
+    radius : int
+        Of the square windows, in pixels.
+    sigma : float
+        The root of the regularization, in grey levels.
+    subsampling : int
+    """
+    step = np.s_[::subsampling, ::subsampling]
+    guide, subsampled = photo[step].astype(np.float32), z[step]
+    side = 2 * max(1, radius // subsampling) + 1
+
+    def mean(values: Array) -> Array:
+        return uniform_filter(values, (side, side, *[0] * (values.ndim - 2)), mode="reflect")
+
+    guide_mean, z_mean = mean(guide), mean(subsampled)
+    product = guide[..., :, np.newaxis] * guide[..., np.newaxis, :]
+    outer = guide_mean[..., :, np.newaxis] * guide_mean[..., np.newaxis, :]
+    variance = mean(product) - outer + sigma**2 * np.eye(3, dtype=np.float32)
+    covariance = mean(guide * subsampled[..., np.newaxis]) - guide_mean * z_mean[..., np.newaxis]
+    slope = np.linalg.solve(variance, covariance[..., np.newaxis])[..., 0]
+    offset = z_mean - (slope * guide_mean).sum(axis=2)
+    planes = mean(np.dstack([slope, offset]))
+    large = resize.bilinear(planes, z.shape)
+    return np.asarray((large[..., :3] * photo).sum(axis=2) + large[..., 3])
+
+
+def joint_bilateral_upsampling(
+    low: Array, photo: Array, sigma: float, sigma_rgb: float, radius: int
+) -> Array:
+    """Kopf et al. 2007, directly: weighted means of near low-resolution pixels of similar colour.
+
+    Parameters
+    ----------
+    low : (h, w) array
+    photo : (H, W, 3) array
+    sigma : float
+        In low-resolution pixels.
+    sigma_rgb : float
+        In grey levels.
+    radius : int
+        Of the window, in low-resolution pixels.
+    """
+    shape = photo.shape[:2]
+    position = [(np.arange(n) + 0.5) * m / n - 0.5 for n, m in zip(shape, low.shape, strict=True)]
+    centre = [np.rint(at).astype(np.intp) for at in position]
+    colours = photo.astype(np.float32)
+    low_colours = colours[_middle(shape[0], low.shape[0])][:, _middle(shape[1], low.shape[1])]
+    total, weights = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    for dy in range(-radius, radius + 1):
+        for dx in range(-radius, radius + 1):
+            near, at = [], []
+            for axis, offset in enumerate((dy, dx)):
+                index = centre[axis] + offset
+                distance = (position[axis] - index) / sigma
+                inside = (index >= 0) & (index < low.shape[axis])
+                near.append(np.where(inside, np.exp(-0.5 * distance**2), 0).astype(np.float32))
+                at.append(np.clip(index, 0, low.shape[axis] - 1))
+            there = np.ix_(*at)
+            difference = colours - low_colours[there]
+            square = np.einsum("ijk,ijk->ij", difference, difference)
+            # a pixel with no similar colour nearby takes the mean of its surroundings
+            w = np.exp(square * np.float32(-0.5 / sigma_rgb**2)) + np.float32(1e-6)
+            w *= near[0][:, np.newaxis] * near[1]
+            total += w * low[there]
+            weights += w
+    return np.asarray(total / weights)
+
+
+def _middle(n: int, m: int) -> Array:
+    """The pixel at the centre of each of m blocks."""
+    return np.minimum(((np.arange(m) + 0.5) * n / m).astype(np.intp), n - 1)
+
+
+def weighted_least_squares(
+    photo: Array, z: Array, smoothness: float, exponent: float = 2.0, steps: int = 120
+) -> Array:
+    """Farbman et al. 2008 on the graph of the pixels, by Jacobi-preconditioned CG.
+
+    Minimizes sum (x - z)^2 + smoothness * sum |x_p - x_q|^2 / (|I_p - I_q|^exponent + 1)
+    over neighbours p, q, with distances of colours in grey levels.
+    """
+    colours = photo.astype(np.float32)
+    edges = [
+        smoothness / (np.sqrt(np.square(np.diff(colours, axis=axis)).sum(axis=2)) ** exponent + 1)
+        for axis in (0, 1)
+    ]
+    diagonal = np.ones_like(z)
+    diagonal[1:] += edges[0]
+    diagonal[:-1] += edges[0]
+    diagonal[:, 1:] += edges[1]
+    diagonal[:, :-1] += edges[1]
+
+    def product(x: Array) -> Array:
+        out = diagonal * x
+        out[1:] -= edges[0] * x[:-1]
+        out[:-1] -= edges[0] * x[1:]
+        out[:, 1:] -= edges[1] * x[:, :-1]
+        out[:, :-1] -= edges[1] * x[:, 1:]
+        return out
+
+    x = z.copy()
+    r = z - product(x)
+    s = r / diagonal
+    d, new = s.copy(), float(np.vdot(r, s))
+    enough = 1e-10 * new
+    for _ in range(steps):
+        if new <= enough:
+            break
+        q = product(d)
+        alpha = np.float32(new / float(np.vdot(d, q)))
+        x += alpha * d
+        r -= alpha * q
+        s = r / diagonal
+        old, new = new, float(np.vdot(r, s))
+        d = s + np.float32(new / old) * d
+    return x

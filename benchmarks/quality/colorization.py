@@ -1,0 +1,217 @@
+"""Colorization from strokes (section 5.3) against Levin et al. 2004: quality and speed."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from skimage.color import deltaE_ciede2000, rgb2lab
+
+from benchmarks.common import published
+from benchmarks.common.cells import Cell, Results, Setting, Values
+from benchmarks.common.data import files
+from benchmarks.common.tables import at_least, at_most, behind, met, table, text_table
+from benchmarks.common.timing import Timing, clock, ms, repeated
+from benchmarks.quality import levin
+from benchmarks.quality.colorization_scenes import Scene, made, megapixel, scenes, small
+from bilateral import color
+from bilateral.tasks import Colorizer, colorize
+
+NAME = "colorization"
+TITLE = "Colorization (section 5.3)"
+DATA = "colorization"
+REPEATS = 5
+
+Array = NDArray[Any]
+
+NAMES = {
+    "levin": "Levin et al.",
+    "levin_mapped": "Levin et al., mapped",
+    "paper": 'preset="paper"',
+    "best": "default",
+}
+SPEED = "one megapixel"
+TARGETS = {"gain_db": 2.0, "speed_up": 50, "ciede2000": 1.5, "seconds": 0.25}
+
+
+def cells(setting: Setting) -> Iterator[Cell]:
+    folder = setting.data.folder("colorization")
+    for scene in [] if folder is None else scenes(folder):
+        assert folder is not None
+        yield Cell(scene.name, partial(quality, scene), files(folder / scene.name))
+    if folder is None:
+        stand_ins = [small(next(made()))] if setting.quick else made()
+        for scene in stand_ins:
+            yield Cell(scene.name, partial(quality, scene))
+    large = small(next(made())) if setting.quick else megapixel()
+    yield Cell(SPEED, partial(speed, large, setting.repeats))
+
+
+def quality(scene: Scene) -> dict[str, Any]:
+    """Compare with the original, and with the authors' picture, where there is one."""
+    theirs = levin_chroma(scene)
+    pictures = {
+        "levin": clipped(scene.gray, theirs),
+        "levin_mapped": color.colored(luma(scene), theirs, 255, np.dtype(np.uint8)),
+        "paper": colorize(scene.gray, scene.colours, scene.painted, preset="paper"),
+        "best": colorize(scene.gray, scene.colours, scene.painted),
+    }
+    row: dict[str, Any] = {"scene": scene.name, "painted": float(scene.painted.mean())}
+    for name, picture in pictures.items():
+        row[name] = None if scene.original is None else chroma_psnr(picture, scene.original)
+        row[f"{name}_difference"] = (
+            None if scene.authors is None else difference(picture, scene.authors)
+        )
+    return row
+
+
+def speed(scene: Scene, repeats: int) -> dict[str, Any]:
+    """Time whole calls, and calls with one more stroke."""
+    layer = np.dstack([scene.colours, np.uint8(255) * scene.painted])
+    seconds, _ = clock(levin_chroma, scene)
+    ours = repeated(colorize, repeats, scene.gray, layer)
+    painter, again = Colorizer(scene.gray), []
+    painter.colorize(layer)
+    for i in range(repeats):
+        row = 20 + 8 * i
+        layer[row : row + 4, 100:200] = (200, 40, 40, 255)
+        again.append(clock(painter.colorize, layer)[0])
+    return {
+        "megapixels": scene.gray.size / 1e6,
+        "levin": seconds,
+        "ours": ours,
+        "again": Timing.of(again),
+        "ratio": seconds / ours.median,
+    }
+
+
+def luma(scene: Scene) -> Array:
+    return color.luma(scene.gray[..., np.newaxis])
+
+
+def levin_chroma(scene: Scene) -> Array:
+    chroma = color.chroma(scene.colours, 255)
+    return levin.propagate(luma(scene) / 255, chroma, scene.painted).astype(np.float32)
+
+
+def clipped(gray: Array, chroma: Array) -> Array:
+    """Clip colours at black and white channel by channel, as Levin et al. do."""
+    yuv = np.concatenate([gray[..., np.newaxis], chroma], axis=2)
+    rgb = yuv @ np.linalg.inv(color.RGB_TO_YUV).T
+    return np.clip(np.rint(rgb), 0, 255).astype(np.uint8)
+
+
+def chroma_psnr(picture: Array, original: Array) -> float:
+    """PSNR of U and V together, in dB; the peak is 255."""
+    error = color.chroma(picture, 255) - color.chroma(original, 255)
+    return float(10 * np.log10(255**2 / np.mean(np.square(error, dtype=np.float64))))
+
+
+def difference(picture: Array, authors: Array) -> float:
+    """Mean CIEDE2000."""
+    return float(deltaE_ciede2000(rgb2lab(picture[: len(authors)]), rgb2lab(authors)).mean())
+
+
+def _scored(values: Values) -> list[dict[str, Any]]:
+    return [value for name, value in values.items() if name != SPEED and value["best"] is not None]
+
+
+def summary(values: Values, _: Setting) -> Results:
+    timed = values[SPEED]
+    size = timed["megapixels"]
+    return {
+        "cases": [value for name, value in values.items() if name != SPEED],
+        "mean": {key: float(np.mean([case[key] for case in _scored(values)])) for key in NAMES},
+        "megapixels": size,
+        "seconds_per_megapixel": {
+            "Levin et al. 2004": timed["levin"] / size,
+            "ours": timed["ours"].median / size,
+        },
+        "ratio": timed["ratio"],
+        "one_more_stroke_ms": 1e3 * timed["again"].median,
+        "published": published.COLORIZATION,
+    }
+
+
+def as_text(results: Results) -> str:
+    scored = [case for case in results["cases"] if case["best"] is not None]
+    ours, theirs = results["seconds_per_megapixel"], results["published"]
+    ratio = theirs["Levin et al. 2004"] / theirs["the paper"]
+    seconds = [
+        ("the paper (2012, one thread, Matlab)", *theirs.values(), ratio),
+        ("measured here (SciPy's SuperLU; default preset)", *ours.values(), results["ratio"]),
+    ]
+    parts = [
+        "PSNR of the chroma in dB, strokes in the colours of the original; the paper has no "
+        "numbers. Levin et al. 2004 is solved exactly, with colours clipped at black and white as "
+        "in their program, or desaturated as in ours (mapped).",
+        table(
+            [*scored, {"scene": "mean", **results["mean"]}],
+            "scene | {scene}",
+            *(f"{name} | {{{key}:.2f}}" for key, name in NAMES.items()),
+        ),
+        *(
+            f"{case['scene']}: mean CIEDE2000 from Levin et al.'s own published result: "
+            f"{case['best_difference']:.2f} (default), {case['paper_difference']:.2f} "
+            f'(`preset="paper"`), {case["levin_difference"]:.2f} (our Levin et al.).'
+            for case in results["cases"]
+            if case["best_difference"] is not None
+        ),
+        "### Seconds per megapixel",
+        text_table(
+            ("", "Levin et al. 2004", "bilateral solver", "ratio"),
+            [[name, f"{a:.2f}", f"{b:.3f}", f"{r:.0f}"] for name, a, b, r in seconds],
+        ),
+        f"One more stroke on the same picture: {ms(results['one_more_stroke_ms'] / 1e3)} ms.",
+        behind(_losses(scored, results["ratio"], ratio), "No scene is behind."),
+    ]
+    return "\n\n".join(parts)
+
+
+def _losses(scored: list[dict[str, Any]], ratio: float, published_ratio: float) -> list[str]:
+    lines = []
+    for key in ("best", "paper"):
+        gains = {case["scene"]: case[key] - _levin(case) for case in scored}
+        worse = [f"{scene} ({gain:+.2f} dB)" for scene, gain in gains.items() if gain < 0]
+        if worse:
+            lines.append(f"{NAMES[key]}: Levin et al. is nearer the original on {', '.join(worse)}")
+    if lines:
+        lines.append(
+            "why: cells of several pixels cannot follow strokes that lie close to each other "
+            "within one brightness; Levin et al. work pixel by pixel"
+        )
+    if ratio < published_ratio:
+        lines.append("the speed-up is below the paper's 95: SuperLU is faster than Matlab was")
+    return lines
+
+
+def _levin(case: dict[str, Any]) -> float:
+    return max(float(case["levin"]), float(case["levin_mapped"]))
+
+
+def details(values: Values) -> str:
+    """Strokes, targets, and the spread of the times."""
+    scored, timed = _scored(values), values[SPEED]
+    gains = {
+        key: float(np.mean([case["best"] - case[key] for case in scored]))
+        for key in ("levin", "levin_mapped")
+    }
+    painted = ", ".join(f"{case['scene']} {100 * case['painted']:.0f} %" for case in scored)
+    levin_gain = at_least(gains["levin"], TARGETS["gain_db"])
+    lines = [
+        f"painted pixels: {painted}",
+        f"dB above Levin et al.: {levin_gain}, mapped: {gains['levin_mapped']:.2f}",
+        *(
+            f"mean CIEDE2000 from {name}'s published result: "
+            f"{at_most(value['best_difference'], TARGETS['ciede2000'])}"
+            for name, value in values.items()
+            if name != SPEED and value["best_difference"] is not None
+        ),
+        f"a whole call at {timed['megapixels']:.2f} megapixels: {timed['ours']} ms (target at most "
+        f"{ms(TARGETS['seconds'])}: {met(timed['ours'].median <= TARGETS['seconds'])})",
+        f"Levin et al.: {timed['levin']:.1f} s, times ours: "
+        f"{at_least(timed['ratio'], TARGETS['speed_up'], '.0f')}",
+        f"one more stroke: {timed['again']} ms",
+    ]
+    return "## Targets\n\n" + "\n".join(f"- {line}" for line in lines)

@@ -1,0 +1,225 @@
+"""Refine class probabilities (Table 4), against the network, a plain solve and a dense CRF."""
+
+from collections.abc import Iterator
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+import bilateral
+from benchmarks.common import published
+from benchmarks.common.cells import Cell, Results, Setting, Values
+from benchmarks.common.data import files
+from benchmarks.common.machine import Others
+from benchmarks.common.tables import OTHERS, at_least, behind, plural, table, text_table
+from benchmarks.common.timing import Timing, geometric_mean, in_turns, stopwatch
+from benchmarks.quality import dense_crf
+from benchmarks.quality.segmentation_cases import CELLS, Case, from_folder, made, mean_iou, pictures
+from bilateral.tasks import refine_segmentation
+
+NAME = "segmentation"
+TITLE = "Segmentation (Table 4)"
+DATA = "segmentation"
+REPEATS = 7
+
+SIDE, QUICK_SIDE = 512, 128
+NETWORK, PLAIN, OURS = "network", "plain solve", "ours"
+NAMES = {
+    NETWORK: "the network alone",
+    PLAIN: "bilateral solver alone, uniform confidence",
+    "uniform": "refine_segmentation, uniform confidence",
+    OURS: "refine_segmentation",
+    **{name: f"dense {name}" for name in dense_crf.SETTINGS},
+}
+# of our rows, the paper's
+PAPERS = {NETWORK: "network", PLAIN: "the paper"} | dict.fromkeys(dense_crf.SETTINGS, "dense CRF")
+TARGETS = {"gain": 2.0, "worst": -0.2, "crf_over_ours": 6.0}
+
+
+def cells(setting: Setting) -> Iterator[Cell]:
+    """Real scores, or made ones without data; for the benchmark alone, made ones of all cells."""
+    folder = setting.data.folder(DATA) or setting.data.root
+    real = [] if folder is None else list(from_folder(folder))
+    known = [(case.name, case.photo, case.truth) for case in real]
+    known = known or list(pictures(QUICK_SIDE if setting.quick else SIDE))
+    known = known[:1] if setting.quick else known
+    crf = f"CRF {_crf_version()}"
+    stand_ins = [made(*picture, CELLS[-1], seed) for seed, picture in enumerate(known)]
+    for case in real or stand_ins:
+        inputs = files(folder) if real else ()
+        yield Cell(case.name, partial(compare, case, setting), inputs, crf)
+    if not setting.paper:
+        sizes = list(enumerate(CELLS))
+        for seed, cell in sizes[-1:] if setting.quick else sizes:
+            for picture in known:
+                case = made(*picture, cell, seed)
+                yield Cell(f"{case.name}, {case.source}, {seed}", partial(score, case), (), crf)
+
+
+def _crf_version() -> str | None:
+    return version("pydensecrf2") if dense_crf.densecrf else None
+
+
+def compare(case: Case, setting: Setting) -> dict[str, Any]:
+    bilateral.set_num_threads(setting.threads[-1])
+    return score(case) | speed(case, setting.repeats)
+
+
+def score(case: Case) -> dict[str, Any]:
+    """The mean IoU of each method."""
+    sigmas = {"sigma_xy": 16, "sigma_luma": 16, "sigma_chroma": 8}
+    plain = bilateral.solve(case.photo, case.p, **sigmas, smoothness=64)
+    labels = {
+        NETWORK: case.p.argmax(axis=2),
+        PLAIN: plain.argmax(axis=2),
+        "uniform": refine_segmentation(case.p, case.photo, labels=True, confidence="uniform"),
+        OURS: refine_segmentation(case.p, case.photo, labels=True),
+    }
+    if dense_crf.densecrf:
+        for name, settings in dense_crf.SETTINGS.items():
+            labels[name] = dense_crf.dense_crf(case.p, case.photo, settings)
+    iou = {method: mean_iou(found, case.truth) for method, found in labels.items()}
+    return {"name": case.name, "source": case.source, "iou": iou}
+
+
+def speed(case: Case, repeats: int) -> dict[str, Any]:
+    """Time whole calls in turns, both from probabilities of the image's size."""
+    others = Others()
+    crfs = dense_crf.SETTINGS if dense_crf.densecrf else {}
+    calls = {k: stopwatch(dense_crf.dense_crf, case.p, case.photo, s) for k, s in crfs.items()}
+    times = in_turns(calls | {OURS: stopwatch(refine_segmentation, case.p, case.photo)}, repeats)
+    ours: Timing = times.pop(OURS)
+    crf = min(times.values(), key=lambda timing: timing.median, default=None)
+    ratio = crf.median / ours.median if crf else None
+    return {"ours": ours, "crf": crf, "ratio": ratio, "other_work": others.cores()}
+
+
+def _timed(values: Values) -> list[dict[str, Any]]:
+    """The values of the paper's table: the others have no times."""
+    return [value for value in values.values() if "ours" in value]
+
+
+def summary(values: Values, _: Setting) -> Results:
+    rows = [
+        {
+            "image": value["name"],
+            "iou": value["iou"],
+            "ours_ms": 1e3 * value["ours"].median,
+            "crf_ms": None if value["crf"] is None else 1e3 * value["crf"].median,
+            "ratio": value["ratio"],
+        }
+        for value in _timed(values)
+    ]
+    ratios = [row["ratio"] for row in rows if row["ratio"] is not None]
+    times = [row["crf_ms"] for row in rows if row["crf_ms"] is not None]
+    return {
+        "rows": rows,
+        "mean": {way: float(np.mean([row["iou"][way] for row in rows])) for way in rows[0]["iou"]},
+        "ours_ms": float(np.mean([row["ours_ms"] for row in rows])),
+        "crf_ms": float(np.mean(times)) if times else None,
+        "ratio": geometric_mean(ratios) if ratios else None,
+        "crf_skipped": None if dense_crf.densecrf else dense_crf.MISSING,
+        "crf_version": _crf_version(),
+        "published": published.SEGMENTATION,
+    }
+
+
+def as_text(results: Results) -> str:
+    quoted, means = results["published"], results["mean"]
+    times = {OURS: results["ours_ms"], **dict.fromkeys(dense_crf.SETTINGS, results["crf_ms"])}
+    rows = []
+    for method, mean in means.items():
+        row = {"name": NAMES[method], "mean": mean, "ms": times.get(method)}
+        row |= dict.fromkeys(("gain", "paper", "paper_gain", "paper_ms"))
+        if method in PAPERS:
+            row["paper"], row["paper_ms"] = quoted[PAPERS[method]]
+            row["paper_gain"] = row["paper"] - quoted["network"][0]
+        row["gain"] = mean - means[NETWORK]
+        if method == NETWORK:
+            row |= {"gain": None, "paper_gain": None, "paper_ms": None}
+        rows.append(row)
+    parts = [
+        f"Mean IOU of {plural(len(results['rows']), 'image')}, each over the classes of its truth "
+        "and without a thin band at the edges; the paper's is over Pascal VOC's validation set "
+        "and DeepLab-LargeFOV: compare the gains. Times are without the network; the CRF's "
+        "(pydensecrf2, bilateral kernels of so many pixels / grey levels) is its faster setting's.",
+        table(
+            rows,
+            " | {name}; IOU, % | {mean:.2f}; gain | {gain:+.2f}; ms | {ms:short}",
+            "the paper's IOU, % | {paper:.2f}; gain | {paper_gain:+.2f}; ms | {paper_ms}",
+            missing="",
+        ),
+        "### Image by image, IOU in %",
+        table(
+            results["rows"],
+            " | {image}",
+            *(f"{NAMES[method]} | {{iou[{method}]:.2f}}" for method in means),
+            "ours, ms | {ours_ms:short}",
+        ),
+    ]
+    if results["crf_skipped"]:
+        parts.append(results["crf_skipped"])
+    if results["ratio"] is not None:
+        ratio = quoted["dense CRF"][1] / quoted["the paper"][1]
+        parts.append(
+            f"The dense CRF takes {results['ratio']:.1f} times as long as `refine_segmentation` "
+            f"(geometric mean); in the paper {ratio:.1f} times as long as the solver."
+        )
+    return "\n\n".join([*parts, behind(_losses(results), "No row is ahead of ours.")])
+
+
+def _losses(results: Results) -> list[str]:
+    means, lines = results["mean"], []
+    ours, quoted = means[OURS], results["published"]
+    ahead = [f"{NAMES[way]} ({mean:.2f})" for way, mean in means.items() if mean > ours]
+    if ahead:
+        lines.append(f"ahead of `refine_segmentation` ({ours:.2f}): {'; '.join(ahead)}")
+    gaps = {row["image"]: row["iou"][OURS] - max(row["iou"].values()) for row in results["rows"]}
+    worse = [f"{image} ({gap:+.2f})" for image, gap in gaps.items() if gap < 0]
+    if worse:
+        lines.append(
+            f"not the best of the table on {', '.join(worse)}: the [notes](../segmentation.md) "
+            "say why"
+        )
+    gain, paper = means[PLAIN] - means[NETWORK], quoted["the paper"][0] - quoted["network"][0]
+    if gain < paper:
+        lines.append(
+            f"a plain solve gains {gain:+.2f}, the paper's {paper:+.2f}: this network's scores "
+            "are better to begin with, and the images few"
+        )
+    return lines
+
+
+def details(values: Values) -> str:
+    """Made scores by size of cells, times with their spread, and the targets."""
+    parts = []
+    others = [value for value in values.values() if "ours" not in value]
+    for source in dict.fromkeys(value["source"] for value in others):
+        rows = [value for value in others if value["source"] == source]
+        body = [[row["name"], *(f"{iou:.2f}" for iou in row["iou"].values())] for row in rows]
+        means = np.mean([list(row["iou"].values()) for row in rows], axis=0)
+        body.append(["mean", *(f"{mean:.2f}" for mean in means)])
+        parts.append(f"## {source}\n\n{text_table(('', *rows[0]['iou']), body)}")
+    timed = _timed(values)
+    parts.append(
+        "## Time\n\n"
+        + table(
+            timed,
+            " | {name}; ours, ms | {ours}; CRF, ms | {crf}; CRF / ours | {ratio:.1f}",
+            OTHERS,
+            missing="",
+        )
+        + "\n\nThe CRF is the faster of its two settings, for the classes that are the label of a "
+        "pixel; ours refines all classes."
+    )
+    gains = [row["iou"][OURS] - row["iou"][NETWORK] for row in timed]
+    mean = at_least(float(np.mean(gains)), TARGETS["gain"])
+    lines = [f"points more than the network in the mean: {mean}"]
+    lines.append(f"points more in the worst image: {at_least(min(gains), TARGETS['worst'])}")
+    ratios = [row["ratio"] for row in timed if row["ratio"]]
+    if ratios:
+        lines.append(f"CRF / ours at least: {at_least(min(ratios), TARGETS['crf_over_ours'])}")
+    if timed[0]["source"] == "network":
+        parts.append("## Targets\n\n" + "\n".join(f"- {line}" for line in lines))
+    return "\n\n".join(parts)

@@ -1,0 +1,91 @@
+"""Read or make class probabilities to refine, with their true labels, and score labels."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+from skimage import color, filters
+from skimage.io import imread
+
+from benchmarks.common.photos import OWN
+from benchmarks.quality.lowrank import read_images
+from bilateral.filters import resize
+
+Array = NDArray[Any]
+
+BAND = 2
+"""Pixels this near to an edge of the truth do not count: annotators place edges only roughly."""
+CELLS = (4, 8, 16, 16)
+"""Sizes of the made networks' cells, in pixels."""
+
+
+class Case(NamedTuple):
+    """A photograph, class probabilities (H, W, K), and the true labels, below 0 if unknown."""
+
+    name: str
+    source: str
+    photo: Array
+    p: Array
+    truth: Array
+
+
+def from_folder(folder: Path) -> Iterator[Case]:
+    """Read a network's scores for photographs with labels (NAME_5labels.png, or NAME.npy)."""
+    for image in read_images(folder):
+        files = sorted(folder.glob(f"**/{image.name}_5labels.png"))
+        files += sorted(folder.glob(f"**/{image.name}.npy"))
+        if files:
+            truth = np.load(files[0]) if files[0].suffix == ".npy" else imread(files[0])
+            photo = np.ascontiguousarray(image.reference[..., :3])
+            yield Case(image.name, "network", photo, image.probabilities, truth.astype(int))
+
+
+def pictures(side: int) -> Iterator[tuple[str, Array, Array]]:
+    """scikit-image's pictures, with three classes of brightness as labels."""
+    for name, picture in OWN.items():
+        photo = picture()[:side, :side]
+        smooth = ndimage.gaussian_filter(color.rgb2gray(photo), 3)
+        truth = np.digitize(smooth, filters.threshold_multiotsu(smooth, 3))
+        yield name, np.ascontiguousarray(photo), truth
+
+
+def made(name: str, photo: Array, truth: Array, cell: int, seed: int) -> Case:
+    """Imitate the scores of a network with cells of some pixels: warped, blurred, noisy truth."""
+    rng = np.random.default_rng(seed)
+    known = np.where(truth < 0, 0, truth)
+    labels = np.unique(known)
+
+    def smooth_noise(shape: tuple[int, ...], sigma: float) -> Array:
+        noise = ndimage.gaussian_filter(rng.normal(size=shape), (sigma, sigma, 0)[: len(shape)])
+        return np.asarray(noise / (noise.std() or 1))
+
+    warp = [0.4 * cell * smooth_noise(known.shape, 1.3 * cell) for _ in range(2)]
+    places = np.indices(known.shape) + warp
+    moved = ndimage.map_coordinates(known, places, order=0, mode="nearest")
+    soft = [ndimage.gaussian_filter((moved == k).astype(float), 0.45 * cell) for k in labels]
+    low = tuple(max(1, round(n / cell)) for n in known.shape)
+    at = [((np.arange(n) + 0.5) * m / n).astype(int) for n, m in zip(low, known.shape, strict=True)]
+    means = np.stack(soft, axis=2)[np.ix_(*at)]
+    logits = 1.5 * np.log(means + 0.01) + smooth_noise(means.shape, 1)
+    e = np.exp(resize.bilinear(logits.astype(np.float32), known.shape))
+    p = np.zeros((*known.shape, int(labels.max()) + 1), np.float32)
+    p[..., labels] = e / e.sum(axis=2, keepdims=True)
+    return Case(name, f"made, cells of {cell}", photo, p, truth)
+
+
+def mean_iou(labels: Array, truth: Array) -> float:
+    """Mean intersection over union in percent, over the classes of one image's truth.
+
+    Pixels whose 5 x 5 neighbourhood has several true labels do not count.
+    """
+    size = 2 * BAND + 1
+    plain = ndimage.maximum_filter(truth, size) == ndimage.minimum_filter(truth, size)
+    predicted, expected = (a[plain & (truth >= 0)] for a in (labels, truth))
+    ratios = [
+        np.sum((predicted == k) & (expected == k)) / np.sum((predicted == k) | (expected == k))
+        for k in np.unique(expected)
+    ]
+    return 100 * float(np.mean(ratios))

@@ -1,1 +1,0 @@
-"""What the paper's supplement adds, measured: robust rounds and low rank."""
