@@ -1,10 +1,16 @@
-"""Define what an experiment consists of: cells that are measured one by one, and can be cached."""
+"""Define an experiment's cells, which are measured one by one and can be cached.
+
+An experiment is a module that makes one page of the paper's results: NAME, TITLE, the data set it
+is for (DATA; None: always scikit-image's pictures), `cells(setting)`, `summary(values, setting)`
+for everything that tables and figures show, ready for JSON, `as_text(results)` for the tables in
+Markdown with everything in which we are behind, and, optionally, `draw(values, results, folder)`.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.common import photos
 from benchmarks.common.data import Data
@@ -45,25 +51,6 @@ class Cell:
     """The files that it reads."""
     depends: str = ""
     """Anything else that its value depends on, such as a peer's version."""
-
-
-class Experiment(Protocol):
-    """A module that makes one page of the paper's results."""
-
-    NAME: str
-    TITLE: str
-    DATA: str | None
-    """The data set that it is for; None: always scikit-image's pictures."""
-
-    def cells(self, setting: Setting) -> Iterator[Cell]: ...
-
-    def summary(self, values: Values, setting: Setting) -> Results:
-        """Everything that tables and figures show, ready for JSON, from the cells' values."""
-
-    def as_text(self, results: Results) -> str:
-        """Tables in Markdown, with everything in which we are behind."""
-
-    # Optional: draw(values, results, folder) writes the figures that the text shows.
 
 
 def per_photograph(

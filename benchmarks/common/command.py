@@ -2,8 +2,8 @@
 
 A benchmark is a module with a TITLE, the default number of REPEATS and, where it has OpenCV as a
 peer, the worker's call that it needs as OPENCV. It has either `measure(setting)` and
-`as_text(results)`, or the cells of an experiment of the paper (see `cells.Experiment`) and
-`details(values)`: the sections that the paper's page does not have.
+`as_text(results)`, or is an experiment of the paper (see `cells`) with `details(values)`: the
+sections that the paper's page does not have.
 """
 
 import argparse
@@ -48,38 +48,21 @@ def parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
     """The options that all benchmarks have."""
     assert module.__doc__ is not None
     made = argparse.ArgumentParser(
-        prog=f"python -m benchmarks {name}", description=module.__doc__.partition("\n\n")[0]
+        prog=f"python -m benchmarks {name}",
+        description=module.__doc__.partition("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    add = made.add_argument
-    add(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="photographs (*.jpg, *.png), or a folder of the public data sets (see docs/paper.md); "
-        "without it, scikit-image's pictures and made scenes",
-    )
-    add(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        default=Path("benchmark-results"),
-        help="where to write the report and its JSON (%(default)s)",
-    )
-    add(
-        "--repeats",
-        type=int,
-        metavar="N",
-        default=module.REPEATS,
-        help="measurements after a warm-up (%(default)s)",
-    )
-    add("--quick", action="store_true", help="few repeats on small images")
+    data = "photographs (*.jpg, *.png), or a folder of the public data sets (see docs/paper.md); "
+    data += "without it, scikit-image's pictures and made scenes"
+    folder, repeats = Path("benchmark-results"), module.REPEATS
+    report, count = "where to write the report and its JSON", "measurements after a warm-up"
+    made.add_argument("--data", type=Path, metavar="DIR", help=data)
+    made.add_argument("--output", type=Path, metavar="DIR", default=folder, help=report)
+    made.add_argument("--repeats", type=int, metavar="N", default=repeats, help=count)
+    made.add_argument("--quick", action="store_true", help="few repeats on small images")
     if hasattr(module, "OPENCV"):
-        add(
-            "--opencv-python",
-            metavar="PYTHON",
-            default="/usr/bin/python3",
-            help=f"a Python whose cv2 has this: {module.OPENCV} (%(default)s)",
-        )
+        needs, python = f"a Python whose cv2 has this: {module.OPENCV}", "/usr/bin/python3"
+        made.add_argument("--opencv-python", metavar="PYTHON", default=python, help=needs)
     return made
 
 
@@ -120,11 +103,7 @@ def prepare(
         },
         "versions": machine.versions() | setting.opencv,
         "opencv_skipped": reason,
-        "settings": {
-            "repeats": setting.repeats,
-            "quick": setting.quick,
-            "threads": setting.threads,
-        },
+        "settings": {key: getattr(setting, key) for key in ("repeats", "quick", "threads")},
     }
 
 

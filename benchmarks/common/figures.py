@@ -18,18 +18,9 @@ from PIL import Image
 Array = NDArray[Any]
 
 mpl.use("Agg")
-mpl.rcParams.update(
-    {
-        "svg.hashsalt": "bilateral",  # the same file for the same numbers
-        "svg.fonttype": "none",
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "grid.alpha": 0.3,
-        "legend.frameon": False,
-    }
-)
+mpl.rcParams.update({"svg.hashsalt": "bilateral", "svg.fonttype": "none"})  # reproducible files
+mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+mpl.rcParams.update({"axes.grid": True, "grid.alpha": 0.3, "legend.frameon": False})
 COLOURS = ("#9a9a9a", "#56b4e9", "#e69f00", "#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 
@@ -47,18 +38,16 @@ def save(figure: Figure, file: Path) -> None:
 def convergence(
     results: dict[str, Any], kinds: Sequence[str], methods: Sequence[str], file: Path
 ) -> None:
-    """Medians as lines, the 25th to 75th percentiles as bands."""
+    """Draw medians as lines, and the 25th to 75th percentiles as bands."""
     figure, axes = plt.subplots(1, len(kinds), figsize=(9, 3.6), sharey=True)
-    floor = 1e-7
+    floor, ticks = 1e-7, (0.5, 1, 2, 5, 10, 25, 50, 100, 200)
     for axis, kind in zip(axes, kinds, strict=True):
         for name, colour in zip(methods, COLOURS, strict=False):
-            # the start goes left of step 1
-            steps = np.maximum(np.array(results[kind][name]["steps"], float), 0.5)
-            row = {k: np.maximum(results[kind][name][k], floor) for k in ("low", "median", "high")}
-            axis.fill_between(steps, row["low"], row["high"], color=colour, alpha=0.25, lw=0)
-            line = "--" if "flat" in name else "-"
-            axis.plot(steps, row["median"], line, color=colour, label=name, lw=1.6)
-        ticks = (0.5, 1, 2, 5, 10, 25, 50, 100, 200)
+            row = results[kind][name]
+            steps = np.maximum(np.array(row["steps"], float), 0.5)  # the start goes left of step 1
+            low, median, high = (np.maximum(row[k], floor) for k in ("low", "median", "high"))
+            axis.fill_between(steps, low, high, color=colour, alpha=0.25, lw=0)
+            axis.plot(steps, median, "--" if "flat" in name else "-", c=colour, label=name, lw=1.6)
         axis.set(xscale="log", yscale="log", xlim=(0.5, 200), ylim=(floor, 1.5))
         axis.set_xticks(ticks, ["start", *(f"{tick:g}" for tick in ticks[1:])])
         axis.minorticks_off()
@@ -72,23 +61,14 @@ def convergence(
 def trade_off(
     points: Sequence[tuple[str, float, float, str]], labels: tuple[str, str], file: Path
 ) -> None:
-    """Error against time, a name at each point.
-
-    Parameters
-    ----------
-    points : sequence of (name, seconds, error, kind)
-        Of the kinds "ours", "peer" (measured) and "paper" (quoted).
-    labels : (str, str)
-        Of the axes.
-    file : Path
-    """
-    looks = {
+    """Draw error against time; a point is (name, seconds, error, "ours", "peer" or "paper")."""
+    markers = {
         "ours": ("o", COLOURS[4], "bilateral, measured"),
         "peer": ("s", COLOURS[3], "others, measured here"),
         "paper": ("^", COLOURS[0], "the paper's, on its workstation"),
     }
     figure, axis = plt.subplots(figsize=(7.5, 5.4))
-    for kind, (marker, colour, label) in looks.items():
+    for kind, (marker, colour, label) in markers.items():
         chosen = [(x, y) for _, x, y, of in points if of == kind]
         if chosen:
             axis.scatter(*zip(*chosen, strict=True), marker=marker, color=colour, label=label, s=28)
@@ -105,56 +85,45 @@ def trade_off(
 
 
 def _annotate(axis: Axes, points: Sequence[tuple[str, float, float]]) -> None:
-    """Names beside points, moved up or down from what they would cover, in points of 1/72 inch."""
+    """Write names beside points, shifted so that they cover little, in points of 1/72 inch."""
     scale = 72 / axis.figure.get_dpi()
     dots = [scale * axis.transData.transform((x, y)) for _, x, y in points]
     right = scale * axis.get_window_extent().x1
+    line = {"arrowstyle": "-", "lw": 0.5, "color": "gray", "shrinkA": 0, "shrinkB": 2}
     placed: list[tuple[float, float, float]] = []
-    for (name, x, y), (px, py) in sorted(
-        zip(points, dots, strict=True), key=lambda item: -float(item[1][1])
-    ):
-        width = 3.7 * len(name) + 3
-        places = []
+    pairs = zip(points, dots, strict=True)
+    for (name, x, y), (px, py) in sorted(pairs, key=lambda pair: -float(pair[1][1])):
+        width, places = 3.7 * len(name) + 3, []
         for side in (1, -1):
+            left = px + 5 if side == 1 else px - 5 - width
             for shift in (0, 5, -5, 9, -9, 13, -13, 18, -18):
-                left = px + 5 if side == 1 else px - 5 - width
-                clashes = sum(
+                names = sum(
                     abs(py + shift - oy) < 8 and left < ox + ow and ox < left + width
                     for ox, oy, ow in placed
                 )
-                clashes += sum(
+                others = sum(
                     left - 3 < dx < left + width + 3 and abs(dy - py - shift) < 6
                     for dx, dy in dots
                     if (dx, dy) != (px, py)
                 )
-                outside = left + width > right
-                places.append((clashes + 2 * outside, abs(shift), -side, shift, left))
+                covered = names + others + 2 * (left + width > right)
+                places.append((covered, abs(shift), -side, shift, left))
         _, _, side, shift, left = min(places)
         placed.append((left, py + shift, width))
-        axis.annotate(
-            name,
-            (x, y),
-            xytext=(-5 * side, shift),
-            textcoords="offset points",
-            ha="left" if side == -1 else "right",
-            va="center",
-            fontsize=7,
-            arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "gray", "shrinkA": 0, "shrinkB": 2}
-            if shift
-            else None,
-        )
+        options: dict[str, Any] = {"ha": "left" if side == -1 else "right", "va": "center"}
+        options |= {"textcoords": "offset points", "fontsize": 7}
+        at = (-5 * side, shift)
+        axis.annotate(name, (x, y), xytext=at, arrowprops=line if shift else None, **options)
 
 
 def bars(groups: dict[str, dict[str, tuple[float, float | None]]], label: str, file: Path) -> None:
-    """Per group a bar per method, with the paper's value as a mark where there is one."""
+    """Draw a bar per method in each group, with a mark at the paper's value."""
     figure, axes = plt.subplots(1, len(groups), figsize=(9, 3.4), sharey=True, squeeze=False)
     for axis, (group, rows) in zip(axes[0], groups.items(), strict=True):
         at = np.arange(len(rows))
-        values = [ours for ours, _ in rows.values()]
-        colours = [
-            COLOURS[4] if name.startswith(("RBS", "refine")) else COLOURS[1] for name in rows
-        ]
-        axis.barh(at, values, color=colours, height=0.65)
+        solver = [name.startswith(("RBS", "refine")) for name in rows]
+        colours = [COLOURS[4] if ours else COLOURS[1] for ours in solver]
+        axis.barh(at, [ours for ours, _ in rows.values()], color=colours, height=0.65)
         marks = [(paper, i) for i, (_, paper) in enumerate(rows.values()) if paper is not None]
         if marks:
             axis.plot(*zip(*marks, strict=True), "k|", ms=14, mew=2)
@@ -174,29 +143,19 @@ def bars(groups: dict[str, dict[str, tuple[float, float | None]]], label: str, f
 
 
 def panels(rows: Sequence[Sequence[tuple[str, Array]]], file: Path, width: float = 9) -> None:
-    """Pictures with titles, row by row; maps of one channel share a range within their row."""
+    """Show titled pictures row by row; a row's maps share the range of its first map."""
     columns = max(len(row) for row in rows)
     height, wide = rows[0][0][1].shape[:2]
-    figure, axes = plt.subplots(
-        len(rows),
-        columns,
-        figsize=(width, len(rows) * (width / columns * height / wide + 0.25)),
-        squeeze=False,
-    )
+    size = (width, len(rows) * (width / columns * height / wide + 0.25))
+    figure, axes = plt.subplots(len(rows), columns, figsize=size, squeeze=False)
     for line, row in zip(axes, rows, strict=True):
         maps = [picture for _, picture in row if picture.ndim == 2]
-        low, high = (
-            np.nanpercentile(np.concatenate([m.ravel() for m in maps[:1]]), [1, 99])
-            if maps
-            else (0, 1)
-        )
+        low, high = np.nanpercentile(maps[0], [1, 99]) if maps else (0, 1)
         for axis in line:
             axis.set_axis_off()
         for axis, (title, picture) in zip(line, row, strict=False):
-            if picture.ndim == 2:
-                axis.imshow(picture, cmap="magma", vmin=low, vmax=high)
-            else:
-                axis.imshow(picture)
+            options = {"cmap": "magma", "vmin": low, "vmax": high} if picture.ndim == 2 else {}
+            axis.imshow(picture, **options)
             axis.set_title(title, fontsize=8)
     figure.tight_layout(pad=0.4)
     save(figure, file)

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CONSTRUCTION = {"seconds": 0.0}
-"""Seconds of the last solver's construction."""
+CONSTRUCTION = {"seconds": 0.0}  # of the last solver
 
 
 def main(folder: str) -> None:
@@ -26,9 +25,7 @@ def main(folder: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     printed = tempfile.TemporaryFile()  # noqa: SIM115
     os.dup2(printed.fileno(), 1)
-    arrays = {
-        file[: -len(".npy")]: np.load(os.path.join(folder, file)) for file in os.listdir(folder)
-    }
+    arrays = {file[:-4]: np.load(os.path.join(folder, file)) for file in os.listdir(folder)}
     for line in sys.stdin:
         request = json.loads(line)
         cv2.setNumThreads(request["threads"])
@@ -38,12 +35,8 @@ def main(folder: str) -> None:
         seconds = time.perf_counter() - began
         if request["save"]:
             np.save(os.path.join(folder, "result.npy"), result)
-        answer = {
-            "seconds": seconds,
-            "construction": CONSTRUCTION["seconds"],
-            "iterations": _iterations(printed),
-            "cpu_seconds": time.process_time(),
-        }
+        answer = {"seconds": seconds, "construction": CONSTRUCTION["seconds"]}
+        answer |= {"iterations": _iterations(printed), "cpu_seconds": time.process_time()}
         print(json.dumps(answer), file=answers, flush=True)
 
 
@@ -57,27 +50,11 @@ def _iterations(printed: Any) -> Any:
     return counts[0] if counts else None
 
 
-def median(image: Array, size: int) -> Array:
-    return cv2.medianBlur(image, size)
-
-
-def guided(photo: Array, z: Array, radius: int, sigma: float) -> Array:
-    return cv2.ximgproc.guidedFilter(photo, z, radius, sigma**2)
-
-
-def domain_transform(
-    photo: Array, z: Array, sigma_xy: float, sigma_rgb: float, iterations: int = 3
-) -> Array:
+def domain_transform(photo: Array, z: Array, *settings: float) -> Array:
+    """The recursive filter; settings: two sigmas and, by default 3, iterations."""
+    sigmas, iterations = settings[:2], int(settings[2]) if settings[2:] else 3
     mode = cv2.ximgproc.DTF_RF
-    return cv2.ximgproc.dtFilter(photo, z, sigma_xy, sigma_rgb, mode=mode, numIters=iterations)
-
-
-def weighted_median(photo: Array, z: Array, radius: int, sigma: float) -> Array:
-    return cv2.ximgproc.weightedMedianFilter(photo, z, radius, sigma, cv2.ximgproc.WMF_EXP)
-
-
-def global_smoother(photo: Array, z: Array, smoothness: float, sigma: float) -> Array:
-    return cv2.ximgproc.fastGlobalSmootherFilter(photo, z, smoothness, sigma)
+    return cv2.ximgproc.dtFilter(photo, z, *sigmas, mode=mode, numIters=iterations)
 
 
 def wls(photo: Array, z: Array, smoothness: float, sigma: float) -> Array:
@@ -88,11 +65,9 @@ def wls(photo: Array, z: Array, smoothness: float, sigma: float) -> Array:
     return smoother.filter(np.rint(z * 16).astype(np.int16), photo) / 16
 
 
-def wls_with_confidence(
-    photo: Array, z: Array, confidence: Array, smoothness: float, sigma: float
-) -> Array:
+def wls_with_confidence(photo: Array, z: Array, confidence: Array, *settings: float) -> Array:
     """The same with our confidence: OpenCV can make one only from a second map."""
-    smoother = cv2.ximgproc.createFastGlobalSmootherFilter(photo, smoothness, sigma)
+    smoother = cv2.ximgproc.createFastGlobalSmootherFilter(photo, *settings)
     weights = np.maximum(confidence, 1e-6)
     return smoother.filter(z * weights) / np.maximum(smoother.filter(weights), 1e-12)
 
@@ -106,11 +81,13 @@ def bilateral_solver(guide: Array, z: Array, confidence: Array, *settings: float
 
 
 CALLS = {
-    "median": median,
-    "guided filter": guided,
+    "median": lambda image, size: cv2.medianBlur(image, size),
+    "guided filter": lambda photo, z, r, sigma: cv2.ximgproc.guidedFilter(photo, z, r, sigma**2),
     "domain transform": domain_transform,
-    "weighted median": weighted_median,
-    "fast global smoother": global_smoother,
+    "weighted median": lambda photo, z, radius, sigma: cv2.ximgproc.weightedMedianFilter(
+        photo, z, radius, sigma, cv2.ximgproc.WMF_EXP
+    ),
+    "fast global smoother": lambda *inputs: cv2.ximgproc.fastGlobalSmootherFilter(*inputs),
     "WLS": wls,
     "WLS with confidence": wls_with_confidence,
     "fast bilateral solver": bilateral_solver,
@@ -120,15 +97,13 @@ CALLS = {
 def attempt(call: str) -> None:
     """Make a small call: some builds have a function and fail when it is called."""
     photo, z = np.zeros((16, 16, 3), np.uint8), np.zeros((16, 16), np.float32)
-    inputs = {
-        "median": (z, 3),
-        "guided filter": (photo, z, 2, 1.0),
-        "domain transform": (photo, z, 8, 8),
-    }
-    if call == "fast bilateral solver":  # constructed only: filtering prints
+    settings = {"guided filter": (2, 1.0), "domain transform": (8, 8)}
+    if call == "median":
+        cv2.medianBlur(z, 3)
+    elif call == "fast bilateral solver":  # only constructed: its filter prints
         cv2.ximgproc.createFastBilateralSolverFilter(photo, 8, 8, 8)
     else:
-        CALLS[call](*inputs[call])
+        CALLS[call](photo, z, *settings[call])
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from benchmarks.common.tables import behind, plural, table, text_table
 from benchmarks.common.timing import geometric_mean, in_turns, repeated, stopwatch
 from benchmarks.speed.bench import open_peer
 from benchmarks.speed.cases import SIGMAS, SMOOTHNESS, STEPS, Problem, problem
-from benchmarks.speed.compare import compare
-from benchmarks.speed.peers import OpenCV
+from benchmarks.speed.compare import OpenCV, compare
 
 NAME = "speed"
 TITLE = "Speed (Table 1)"

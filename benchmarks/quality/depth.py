@@ -80,7 +80,7 @@ def compare(case: Case, setting: Setting) -> dict[str, Any]:
         stereo_page.TASK: partial(refine_depth, case.disparity, case.photo, preset="stereo"),
     }
     if not setting.paper:
-        methods[depth_report.SENSOR] = partial(refine_depth, case.disparity, case.photo, invalid=0)
+        methods[stereo_page.SENSOR] = partial(refine_depth, case.disparity, case.photo, invalid=0)
     rows = {"input": {"seconds": 0.0, **errors(case.disparity, case.truth, case.seen)}}
     for name, method in methods.items():
         seconds, depth = clock(method)

@@ -17,8 +17,7 @@ from benchmarks.quality import depth_peers, filters, median, superres
 from benchmarks.quality.depth_cases import Case
 from benchmarks.quality.superres_scenes import Scene
 from benchmarks.speed.cases import problem
-from benchmarks.speed.compare import compare
-from benchmarks.speed.peers import OpenCV
+from benchmarks.speed.compare import OpenCV, compare
 
 CV2 = """
 import numpy as np
