@@ -33,10 +33,7 @@ def cpu_model() -> str:
 class Others:
     """Count the cores that other processes keep busy: distrust times measured meanwhile.
 
-    Parameters
-    ----------
-    ours : function
-        CPU seconds so far of the processes that belong to the measurement.
+    `ours` gives the CPU seconds so far of the processes that belong to the measurement.
     """
 
     def __init__(self, ours: Callable[[], float] = time.process_time) -> None:

@@ -60,20 +60,10 @@ class Worker:
     def run(
         self, call: str, arrays: str, *settings: float, threads: int = -1, save: bool = False
     ) -> dict[str, Any]:
-        """Make one call and wait for the answer.
+        """Make one of the worker's `CALLS` and wait for the answer.
 
-        Parameters
-        ----------
-        call : str
-            One of the worker's `CALLS`.
-        arrays : str
-            Names of the arrays to pass, separated by spaces.
-        *settings : float
-            The call's further arguments.
-        threads : int
-            OpenCV's threads; -1: OpenCV's default.
-        save : bool
-            Whether to keep the result for `result`.
+        `arrays` are the names of the arrays to pass, separated by spaces; `settings` the further
+        arguments. With `save`, the call's result can be read by `result`.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -28,14 +28,8 @@ def fast_guided_filter(
 ) -> Array:
     """He & Sun 2015: a linear function of the colours in each window, fitted on a subsampled grid.
 
-    Parameters
-    ----------
-    photo, z : arrays
-    radius : int
-        Of the square windows, in pixels.
-    sigma : float
-        The root of the regularization, in grey levels.
-    subsampling : int
+    The radius of the square windows is in pixels; sigma, the square root of the regularization, is
+    in grey levels.
     """
     step = np.s_[::subsampling, ::subsampling]
     guide, subsampled = photo[step].astype(np.float32), z[step]
@@ -61,16 +55,7 @@ def joint_bilateral_upsampling(
 ) -> Array:
     """Kopf et al. 2007, directly: weighted means of near low-resolution pixels of similar colour.
 
-    Parameters
-    ----------
-    low : (h, w) array
-    photo : (H, W, 3) array
-    sigma : float
-        In low-resolution pixels.
-    sigma_rgb : float
-        In grey levels.
-    radius : int
-        Of the window, in low-resolution pixels.
+    Sigma and the radius of the window are in low-resolution pixels, sigma_rgb in grey levels.
     """
     shape = photo.shape[:2]
     position = [(np.arange(n) + 0.5) * m / n - 0.5 for n, m in zip(shape, low.shape, strict=True)]

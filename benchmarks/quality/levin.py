@@ -22,20 +22,7 @@ _LEAST_VARIANCE = 2e-6
 
 
 def propagate(luma: Array, chroma: Array, painted: Array) -> Array:
-    """Spread the chroma of strokes.
-
-    Parameters
-    ----------
-    luma : (H, W) array
-        From 0 to 1.
-    chroma : (H, W, K) array
-        The strokes' chroma.
-    painted : (H, W) array of bool
-
-    Returns
-    -------
-    (H, W, K) array
-    """
+    """Spread the strokes' chroma, (H, W, K), where `painted`, (H, W), along luma from 0 to 1."""
     weights, neighbours = _affinities(luma)
     pixel = np.arange(luma.size)
     used = (neighbours >= 0) & ~painted.reshape(-1, 1)

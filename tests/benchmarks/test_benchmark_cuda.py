@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
 
+from benchmarks.common.cells import Setting
+from benchmarks.common.data import Data
 from benchmarks.common.photos import Photo, centre, own
 from benchmarks.common.tables import as_json
 from benchmarks.common.timing import Timing
@@ -213,6 +215,45 @@ def test_a_quick_report_judges_no_times() -> None:
     assert "8192" not in text
     judged = [verdict for _, verdict in verdicts(text)]
     assert judged == ["-", "-", "-", "-", "", "-", "met", "met"]
+
+
+def test_the_benchmark_measures_all_that_its_report_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
+    pytest.importorskip("triton", reason="the kernels need Triton")
+    from benchmarks.cuda import bench, calls, events, stages
+
+    expected = made_up(quick=False)
+    row = expected["photographs"][0]
+    given: dict[str, Any] = {}
+
+    def fake(name: str, result: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            given[name] = arguments[1:]
+            return result
+
+        return call
+
+    for name in ("whole", "middle", "batch", "training", "segmentation", "agreement"):
+        monkeypatch.setattr(calls, name, fake(name, row[name]))
+    for name in ("many_sizes", "large", "out_of_memory"):
+        monkeypatch.setattr(calls, name, fake(name, expected[name]))
+    monkeypatch.setattr(calls.Task, "of", lambda problem: problem)
+    monkeypatch.setattr(events, "copy_bandwidth", lambda _: expected["bandwidth"])
+    monkeypatch.setattr(stages, "stages", fake("stages", (row["stages"], SIZES)))
+    monkeypatch.setattr(bench, "device", lambda: expected["device"])
+    photo = Photo("made", np.zeros((8, 8, 3), np.uint8))
+    monkeypatch.setattr(bench.photos, "photographs", lambda _: iter([photo, photo]))
+    results = bench.measure(Setting(Data(None), False, 30, None, {}, (1,)))
+    assert results["photographs"] == [row, row]
+    assert {key: results[key] for key in ("many_sizes", "large", "out_of_memory")} == {
+        key: expected[key] for key in ("many_sizes", "large", "out_of_memory")
+    }
+    assert given["middle"] == ((1080, 1920), 30)
+    assert given["batch"] == ((480, 640), 30)
+    assert given["segmentation"] == ((375, 500), 30)
+    assert given["stages"] == (20,)
+    text = report.as_text(results)
+    assert "For the notes: made, made" in text
 
 
 def test_without_a_device_the_command_says_so(tmp_path: Path) -> None:
