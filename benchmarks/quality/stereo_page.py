@@ -134,12 +134,7 @@ def _table(source: str, group: dict[str, Any]) -> str:
     ratios = "MAE, RMSE / input | {ratios}"
     text = f"### {source}, mean over {plural(len(group['scenes']), 'scene')}\n\n"
     text += table(
-        rows,
-        " | {name}",
-        *numbers,
-        ratios,
-        "the paper's | {paper}; s | {seconds:.3f}",
-        missing="",
+        rows, " | {name}", *numbers, ratios, "the paper's | {paper}; s | {seconds:.3f}", missing=""
     )
     if quoted:
         lines = [
