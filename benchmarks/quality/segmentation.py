@@ -79,7 +79,7 @@ def score(case: Case) -> dict[str, Any]:
     if dense_crf.densecrf:
         for name, settings in dense_crf.SETTINGS.items():
             labels[name] = dense_crf.dense_crf(case.p, case.photo, settings)
-    iou = {method: mean_iou(found, case.truth) for method, found in labels.items()}
+    iou = {method: mean_iou(of_method, case.truth) for method, of_method in labels.items()}
     return {"name": case.name, "source": case.source, "iou": iou}
 
 
@@ -115,7 +115,10 @@ def summary(values: Values, _: Setting) -> Results:
     times = [row["crf_ms"] for row in rows if row["crf_ms"] is not None]
     return {
         "rows": rows,
-        "mean": {way: float(np.mean([row["iou"][way] for row in rows])) for way in rows[0]["iou"]},
+        "mean": {
+            method: float(np.mean([row["iou"][method] for row in rows]))
+            for method in rows[0]["iou"]
+        },
         "ours_ms": float(np.mean([row["ours_ms"] for row in rows])),
         "crf_ms": float(np.mean(times)) if times else None,
         "ratio": geometric_mean(ratios) if ratios else None,
@@ -172,7 +175,7 @@ def as_text(results: Results) -> str:
 def _losses(results: Results) -> list[str]:
     means, lines = results["mean"], []
     ours, quoted = means[OURS], results["published"]
-    ahead = [f"{NAMES[way]} ({mean:.2f})" for way, mean in means.items() if mean > ours]
+    ahead = [f"{NAMES[method]} ({mean:.2f})" for method, mean in means.items() if mean > ours]
     if ahead:
         lines.append(f"ahead of `refine_segmentation` ({ours:.2f}): {'; '.join(ahead)}")
     gaps = {row["image"]: row["iou"][OURS] - max(row["iou"].values()) for row in results["rows"]}
