@@ -1,6 +1,5 @@
 """Compare the domain transform and the median with their authors, the paper and peers."""
 
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -13,14 +12,13 @@ from skimage import io
 import bilateral
 from benchmarks.common import photos, published
 from benchmarks.common.cells import Setting
-from benchmarks.common.machine import Others
 from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
 from benchmarks.common.tables import OTHERS, at_least, met, table
-from benchmarks.common.timing import Stopwatch, in_turns
 from benchmarks.quality import median
 from benchmarks.quality.superres import filtered
 from benchmarks.quality.superres_scenes import rms, scenes
+from benchmarks.quality.turns import Row, with_opencv
 from bilateral.filters import resize
 
 TITLE = "Filters"
@@ -37,7 +35,7 @@ TARGETS = {
 }
 
 
-def measure(setting: Setting) -> dict[str, Any]:
+def measure(setting: Setting) -> Row:
     images = list(photographs(setting))
     counts, repeats = setting.threads, setting.repeats
     sigmas = {"sigma_xy": SIGMA_XY, "sigma_rgb": SIGMA_RGB, "iterations": ITERATIONS}
@@ -60,7 +58,7 @@ def photographs(setting: Setting) -> Iterator[Photo]:
         yield photo
 
 
-def authors(folder: Path | None) -> dict[str, Any] | None:
+def authors(folder: Path | None) -> Row | None:
     """RMS difference from Gastal & Oliveira's own output, in grey levels."""
     if folder is None:
         return None
@@ -71,7 +69,7 @@ def authors(folder: Path | None) -> dict[str, Any] | None:
     return {"picture": "statue", "rms": rms(ours - theirs), "rms_uint8": rms(rounded)}
 
 
-def superres(folder: Path | None) -> list[dict[str, Any]] | None:
+def superres(folder: Path | None) -> list[Row] | None:
     """RMSE of the filter alone on bicubic depth, beside the paper's row."""
     rows = []
     for scene in scenes(folder) if folder else ():
@@ -83,49 +81,35 @@ def superres(folder: Path | None) -> list[dict[str, Any]] | None:
     return rows or None
 
 
-def speed(photo: Photo, setting: Setting) -> list[dict[str, Any]]:
+def speed(photo: Photo, setting: Setting) -> list[Row]:
     """One row per dtype. OpenCV may use as many threads as our largest count."""
     arrays = {"photo": photo.pixels} | {dtype: photo.pixels.astype(dtype) for dtype in DTYPES}
     with nullcontext() if setting.python is None else Worker(setting.python, arrays) as peer:
         return [_speed(photo, dtype, peer, setting) for dtype in DTYPES]
 
 
-def _speed(photo: Photo, dtype: str, peer: Worker | None, setting: Setting) -> dict[str, Any]:
-    image, counts = photo.pixels.astype(dtype), setting.threads
-    settings = SIGMA_XY, SIGMA_RGB, ITERATIONS
-    transform = bilateral.domain_transform
+def _speed(photo: Photo, dtype: str, peer: Worker | None, setting: Setting) -> Row:
+    image, settings = photo.pixels.astype(dtype), (SIGMA_XY, SIGMA_RGB, ITERATIONS)
+    ours = bilateral.domain_transform, image, photo.pixels, *settings
     call = "domain transform", f"photo {dtype}", *settings
-    calls: dict[Any, Stopwatch] = {
-        n: median.on_threads(n, transform, image, photo.pixels, *settings) for n in counts
-    }
-    difference = None
-    if peer:
-        peer.run(*call, threads=counts[-1], save=True)
-        ours = transform(image, photo.pixels, *settings)
-        difference = rms(ours - peer.result().astype(np.float64))
-        calls["opencv"] = lambda: peer.run(*call, threads=counts[-1])["seconds"]
-    others = Others(lambda: time.process_time() + (peer.cpu_seconds if peer else 0.0))
-    times = in_turns(calls, setting.repeats)
-    opencv, best = times.get("opencv"), times[counts[-1]].median
-    return {
-        "photo": photo.name,
-        "megapixels": image.shape[0] * image.shape[1] / 1e6,
-        "dtype": dtype,
-        "ours": {n: times[n] for n in counts},
-        "opencv": opencv,
-        "ratio": opencv.median / best if opencv else None,
-        "rms_difference": difference,
-        "other_work": others.cores(),
-    }
+    row: Row = {"photo": photo.name, "megapixels": photo.pixels[..., 0].size / 1e6, "dtype": dtype}
+    row["rms_difference"] = None
+
+    def check(theirs: Any) -> None:
+        result = bilateral.domain_transform(image, photo.pixels, *settings)
+        row["rms_difference"] = rms(result - theirs.astype(np.float64))
+
+    times = with_opencv(ours, call, peer, check, setting.threads, setting.repeats)
+    return row | times
 
 
-def as_text(results: dict[str, Any]) -> str:
+def as_text(results: Row) -> str:
     counts = results["settings"]["threads"]
     parts = _authors(results["authors"]), _superres(results["superres"]), _speeds(results)
     return "\n\n".join([*parts, median.as_text(results["median"], counts)])
 
 
-def _authors(row: dict[str, Any] | None) -> str:
+def _authors(row: Row | None) -> str:
     title = "## Against the domain transform's authors\n\n"
     limit = TARGETS["authors_rms_below"]
     if row is None:
@@ -137,7 +121,7 @@ def _authors(row: dict[str, Any] | None) -> str:
     )
 
 
-def _superres(rows: list[dict[str, Any]] | None) -> str:
+def _superres(rows: list[Row] | None) -> str:
     title = "## Depth super-resolution by the domain transform alone, RMSE\n\n"
     if rows is None:
         return f"{title}Skipped: no folder depth_superres in --data."
@@ -152,7 +136,7 @@ def _superres(rows: list[dict[str, Any]] | None) -> str:
     return f"{title}{text}\n\nLargest: {worst:.2%} {verdict}."
 
 
-def _speeds(results: dict[str, Any]) -> str:
+def _speeds(results: Row) -> str:
     settings = results["settings"]
     counts = settings["threads"]
     text = (

@@ -1,6 +1,5 @@
 """Time our median filter in turns with OpenCV's and SciPy's, on a gray photograph with noise."""
 
-import time
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,11 +9,11 @@ from scipy import ndimage
 
 import bilateral
 from benchmarks.common import opencv
-from benchmarks.common.machine import Others
 from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
 from benchmarks.common.tables import OTHERS, table
-from benchmarks.common.timing import Stopwatch, Timing, clock, in_turns, stopwatch
+from benchmarks.common.timing import Timing, clock, stopwatch
+from benchmarks.quality.turns import Row, with_opencv
 
 OPENCV_IMAGES = ("uint8", "uint16", "float32")
 SIZES = (3, 5)
@@ -24,15 +23,13 @@ HOLES = 0.05
 Image = NDArray[Any]
 
 
-def compare(
-    photo: Photo, python: str | None, thread_counts: tuple[int, ...], repeats: int
-) -> list[dict[str, Any]]:
+def compare(photo: Photo, python: str | None, counts: tuple[int, ...], repeats: int) -> list[Row]:
     """One row per dtype and window. OpenCV may use as many threads as our largest count."""
     cases = images(photo)
     missing = python is None or opencv.probe(python, "median") is None
     with nullcontext() if missing else Worker(str(python), cases) as peer:
         return [
-            _compare(name, image, size, peer, thread_counts, repeats)
+            _compare(name, image, size, peer if name in OPENCV_IMAGES else None, counts, repeats)
             for name, image in cases.items()
             for size in SIZES
         ]
@@ -53,44 +50,18 @@ def images(photo: Photo) -> dict[str, Image]:
 
 
 def _compare(
-    name: str,
-    image: Image,
-    size: int,
-    peer: Worker | None,
-    thread_counts: tuple[int, ...],
-    repeats: int,
-) -> dict[str, Any]:
-    calls: dict[Any, Stopwatch] = {"copy": stopwatch(image.copy)}
-    calls |= {n: on_threads(n, bilateral.median, image, size) for n in thread_counts}
-    if name not in OPENCV_IMAGES:
-        peer = None
-    if peer:
-        threads = thread_counts[-1]
-        peer.run("median", name, size, threads=threads, save=True)
+    name: str, image: Image, size: int, peer: Worker | None, counts: tuple[int, ...], repeats: int
+) -> Row:
+    def check(theirs: Image) -> None:
         inside = (slice(size // 2, -(size // 2)),) * 2  # the borders differ
-        _same(bilateral.median(image, size)[inside], peer.result()[inside], "OpenCV")
-        calls["opencv"] = lambda: peer.run("median", name, size, threads=threads)["seconds"]
-    others = Others(lambda: time.process_time() + (peer.cpu_seconds if peer else 0.0))
-    times = in_turns(calls, repeats)
-    return {
-        "image": name,
-        "size": size,
-        "ours": {threads: times[threads] for threads in thread_counts},
-        "copy": times["copy"],
-        "opencv": times.get("opencv"),
-        "other_work": others.cores(),
-        "scipy": _scipy(image, size, min(repeats, SCIPY_REPEATS)),
-    }
+        _same(bilateral.median(image, size)[inside], theirs[inside], "OpenCV")
 
-
-def on_threads(threads: int, function: Any, *arguments: Any) -> Stopwatch:
-    """A stopwatch that sets the number of threads before its clock starts."""
-
-    def call() -> float:
-        bilateral.set_num_threads(threads)
-        return clock(function, *arguments)[0]
-
-    return call
+    ours, call = (bilateral.median, image, size), ("median", name, size)
+    more = {"copy": stopwatch(image.copy)}
+    row = with_opencv(ours, call, peer, check, counts, repeats, more)
+    scipy = _scipy(image, size, min(repeats, SCIPY_REPEATS))
+    ratio = scipy.median / row["ours"][counts[-1]].median if scipy else None
+    return {"image": name, "size": size, "scipy": scipy, "scipy_ratio": ratio, **row}
 
 
 def _scipy(image: Image, size: int, repeats: int) -> Timing | None:
@@ -106,23 +77,17 @@ def _same(ours: Image, theirs: Image, peer: str) -> None:
         raise RuntimeError(f"our medians differ from those of {peer}")
 
 
-def as_text(rows: list[dict[str, Any]], thread_counts: tuple[int, ...]) -> str:
+def as_text(rows: list[Row], thread_counts: tuple[int, ...]) -> str:
     """The section of the report."""
-
-    def ratio(row: dict[str, Any], peer: str) -> float | None:
-        best = row["ours"][thread_counts[-1]].median
-        return row[peer].median / best if row[peer] else None
-
-    ratios = [{f"{peer}_ratio": ratio(row, peer) for peer in ("opencv", "scipy")} for row in rows]
     return (
         "## Median filter\n\n"
         "ms, median (quartiles), in turns; copy: the image by NumPy, a lower bound; other work: "
         "cores that other processes kept busy. The results equal the peers' bit by bit.\n\n"
         + table(
-            [row | more for row, more in zip(rows, ratios, strict=True)],
+            rows,
             "image | {image}, {size} x {size}; copy | {copy}",
             *(f"ours, {n} threads | {{ours[{n}]}}" for n in thread_counts),
-            "OpenCV | {opencv}; SciPy | {scipy}; OpenCV / ours | {opencv_ratio:.1f}",
+            "OpenCV | {opencv}; SciPy | {scipy}; OpenCV / ours | {ratio:.1f}",
             "SciPy / ours | {scipy_ratio:.1f}",
             OTHERS,
         )
