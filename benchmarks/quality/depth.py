@@ -14,7 +14,7 @@ from benchmarks.common import middlebury
 from benchmarks.common.cells import Cell, Setting
 from benchmarks.common.machine import Others
 from benchmarks.common.timing import Timing, clock
-from benchmarks.quality import baselines, depth_peers, depth_report, stereo_page
+from benchmarks.quality import baselines, depth_cases, depth_report, stereo_page
 from benchmarks.quality.depth_cases import INPUTS, Case, errors, from_folder, made_here, motorcycle
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import match_blocks, refine_depth, stereo_depth
@@ -70,7 +70,7 @@ def _from_folder(folder: Path, source: str, setting: Setting) -> dict[str, Any]:
 def compare(case: Case, setting: Setting) -> dict[str, Any]:
     """Errors and seconds of every method; OpenCV's filters in several settings."""
     bilateral.set_num_threads(setting.threads[-1])
-    full = depth_peers.filled(case.disparity)
+    full = depth_cases.filled(case.disparity)
     guided, smooth = baselines.fast_guided_filter, bilateral.domain_transform
     methods = {
         "fast guided filter, ours": partial(guided, case.photo, full, 8, 2.55, 4),
@@ -89,7 +89,7 @@ def compare(case: Case, setting: Setting) -> dict[str, Any]:
         "scene": case.scene,
         "source": case.source,
         "ours": rows,
-        "peers": [] if setting.python is None else depth_peers.run(case, setting.python),
+        "peers": [] if setting.python is None else depth_cases.opencv_filters(case, setting.python),
     }
 
 

@@ -15,10 +15,10 @@ from benchmarks.common.cells import Setting
 from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
 from benchmarks.common.tables import OTHERS, at_least, met, table
+from benchmarks.common.turns import Row, with_opencv
 from benchmarks.quality import median
 from benchmarks.quality.superres import filtered
 from benchmarks.quality.superres_scenes import rms, scenes
-from benchmarks.quality.turns import Row, with_opencv
 from bilateral.filters import resize
 
 TITLE = "Filters"

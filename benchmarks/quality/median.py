@@ -13,7 +13,7 @@ from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
 from benchmarks.common.tables import OTHERS, table
 from benchmarks.common.timing import Timing, clock, stopwatch
-from benchmarks.quality.turns import Row, with_opencv
+from benchmarks.common.turns import Row, with_opencv
 
 OPENCV_IMAGES = ("uint8", "uint16", "float32")
 SIZES = (3, 5)

@@ -14,7 +14,7 @@ from benchmarks.common.data import files
 from benchmarks.common.machine import Others
 from benchmarks.common.tables import OTHERS, at_least, behind, plural, table, text_table
 from benchmarks.common.timing import Timing, geometric_mean, in_turns, stopwatch
-from benchmarks.quality import dense_crf
+from benchmarks.quality import segmentation_cases as cases
 from benchmarks.quality.segmentation_cases import CELLS, Case, from_folder, made, mean_iou, pictures
 from bilateral.tasks import refine_segmentation
 
@@ -30,10 +30,10 @@ NAMES = {
     PLAIN: "bilateral solver alone, uniform confidence",
     "uniform": "refine_segmentation, uniform confidence",
     OURS: "refine_segmentation",
-    **{name: f"dense {name}" for name in dense_crf.SETTINGS},
+    **{name: f"dense {name}" for name in cases.CRF_SETTINGS},
 }
 # of our rows, the paper's
-PAPERS = {NETWORK: "network", PLAIN: "the paper"} | dict.fromkeys(dense_crf.SETTINGS, "dense CRF")
+PAPERS = {NETWORK: "network", PLAIN: "the paper"} | dict.fromkeys(cases.CRF_SETTINGS, "dense CRF")
 TARGETS = {"gain": 2.0, "worst": -0.2, "crf_over_ours": 6.0}
 
 
@@ -58,7 +58,7 @@ def cells(setting: Setting) -> Iterator[Cell]:
 
 
 def _crf_version() -> str | None:
-    return version("pydensecrf2") if dense_crf.densecrf else None
+    return version("pydensecrf2") if cases.densecrf else None
 
 
 def compare(case: Case, setting: Setting) -> dict[str, Any]:
@@ -76,9 +76,9 @@ def score(case: Case) -> dict[str, Any]:
         "uniform": refine_segmentation(case.p, case.photo, labels=True, confidence="uniform"),
         OURS: refine_segmentation(case.p, case.photo, labels=True),
     }
-    if dense_crf.densecrf:
-        for name, settings in dense_crf.SETTINGS.items():
-            labels[name] = dense_crf.dense_crf(case.p, case.photo, settings)
+    if cases.densecrf:
+        for name, settings in cases.CRF_SETTINGS.items():
+            labels[name] = cases.dense_crf(case.p, case.photo, settings)
     iou = {method: mean_iou(of_method, case.truth) for method, of_method in labels.items()}
     return {"name": case.name, "source": case.source, "iou": iou}
 
@@ -86,8 +86,8 @@ def score(case: Case) -> dict[str, Any]:
 def speed(case: Case, repeats: int) -> dict[str, Any]:
     """Time whole calls in turns, both from probabilities of the image's size."""
     others = Others()
-    crfs = dense_crf.SETTINGS if dense_crf.densecrf else {}
-    calls = {k: stopwatch(dense_crf.dense_crf, case.p, case.photo, s) for k, s in crfs.items()}
+    crfs = cases.CRF_SETTINGS if cases.densecrf else {}
+    calls = {k: stopwatch(cases.dense_crf, case.p, case.photo, s) for k, s in crfs.items()}
     times = in_turns(calls | {OURS: stopwatch(refine_segmentation, case.p, case.photo)}, repeats)
     ours: Timing = times.pop(OURS)
     crf = min(times.values(), key=lambda timing: timing.median, default=None)
@@ -122,7 +122,7 @@ def summary(values: Values, _: Setting) -> Results:
         "ours_ms": float(np.mean([row["ours_ms"] for row in rows])),
         "crf_ms": float(np.mean(times)) if times else None,
         "ratio": geometric_mean(ratios) if ratios else None,
-        "crf_skipped": None if dense_crf.densecrf else dense_crf.MISSING,
+        "crf_skipped": None if cases.densecrf else cases.CRF_MISSING,
         "crf_version": _crf_version(),
         "published": published.SEGMENTATION,
     }
@@ -130,7 +130,7 @@ def summary(values: Values, _: Setting) -> Results:
 
 def as_text(results: Results) -> str:
     quoted, means = results["published"], results["mean"]
-    times = {OURS: results["ours_ms"], **dict.fromkeys(dense_crf.SETTINGS, results["crf_ms"])}
+    times = {OURS: results["ours_ms"], **dict.fromkeys(cases.CRF_SETTINGS, results["crf_ms"])}
     rows = []
     for method, mean in means.items():
         row = {"name": NAMES[method], "mean": mean, "ms": times.get(method)}

@@ -1,4 +1,4 @@
-"""Read or make class probabilities to refine, with their true labels, and score labels."""
+"""Read or make class probabilities with their true labels, run a dense CRF, and score labels."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +14,21 @@ from benchmarks.common.photos import OWN
 from benchmarks.quality.lowrank import read_images
 from bilateral.filters import resize
 
+try:
+    from pydensecrf import densecrf  # type: ignore[import-not-found, unused-ignore]
+except ImportError:
+    densecrf = None
+
 Array = NDArray[Any]
 
 BAND = 2
 """Pixels this near to an edge of the truth do not count: annotators place edges only roughly."""
 CELLS = (4, 8, 16, 16)
 """Sizes of the made networks' cells, in pixels."""
+CRF_MISSING = "Dense CRF skipped: install it with pip install pydensecrf2."
+CRF_SETTINGS = {"CRF 67 / 3": (67, 3), "CRF 30 / 5": (30, 5)}
+"""Sigmas of the bilateral kernel, in pixels and in grey levels."""
+CRF_STEPS = 10
 
 
 class Case(NamedTuple):
@@ -89,3 +98,19 @@ def mean_iou(labels: Array, truth: Array) -> float:
         for k in np.unique(expected)
     ]
     return 100 * float(np.mean(ratios))
+
+
+def dense_crf(p: Array, photo: Array, sigmas: tuple[float, float]) -> Array:
+    """Labels by the fully connected CRF of Krähenbühl and Koltun (2011), by pydensecrf2.
+
+    Only for the classes that are the label of any pixel: the others would only cost time.
+    """
+    labels = np.unique(p.argmax(axis=2))
+    height, width, count = *p.shape[:2], len(labels)
+    energy = -np.log(np.maximum(np.moveaxis(p[..., labels], 2, 0), 1e-5))
+    crf = densecrf.DenseCRF2D(width, height, count)
+    crf.setUnaryEnergy(np.ascontiguousarray(energy.reshape(count, -1), np.float32))
+    crf.addPairwiseGaussian(sxy=3, compat=3)
+    crf.addPairwiseBilateral(sxy=sigmas[0], srgb=sigmas[1], rgbim=photo, compat=4)
+    marginals = np.asarray(crf.inference(CRF_STEPS)).reshape(count, height, width)
+    return np.asarray(labels[marginals.argmax(axis=0)])

@@ -16,7 +16,7 @@ from benchmarks.common.cells import Setting
 from benchmarks.common.data import Data
 from benchmarks.quality import colorization, levin, superres
 from benchmarks.quality.colorization_scenes import made as colorization_scenes
-from benchmarks.quality.depth_peers import filled
+from benchmarks.quality.depth_cases import filled
 from benchmarks.quality.lowrank import Labelled, compare
 from benchmarks.quality.superres_scenes import made as superres_scene
 
