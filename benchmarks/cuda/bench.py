@@ -4,6 +4,7 @@ from itertools import islice
 from typing import Any
 
 import torch
+
 from benchmarks.common import photos
 from benchmarks.common.cells import Setting
 from benchmarks.common.command import say

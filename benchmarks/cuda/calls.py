@@ -5,15 +5,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 import bilateral.torch
-import torch
 from benchmarks.common.photos import Photo, mirrored
 from benchmarks.common.timing import Timing, clock
 from benchmarks.common.timing import repeated as timed
 from benchmarks.cuda.events import WARM_UPS
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem, problem
-from torch import Tensor
 
 KNOWN = 0.02
 BATCH = 16

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from benchmarks.common.timing import Timing
 
 WARM_UPS, REPLAYS = 5, 20

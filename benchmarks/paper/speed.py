@@ -68,8 +68,9 @@ def on_device(task: Problem, repeats: int, kind: str = "cuda") -> dict[str, Any]
     """Time whole calls on tensors that are on a GPU, if PyTorch has one."""
     if importlib.util.find_spec("torch") is None:
         return None
-    import bilateral.torch
     import torch
+
+    import bilateral.torch
 
     if kind == "cuda" and not torch.cuda.is_available():
         return None

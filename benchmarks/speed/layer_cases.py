@@ -6,17 +6,17 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 import bilateral
 import bilateral.torch
-import torch
 from benchmarks.common import memory
 from benchmarks.common.machine import Others
 from benchmarks.common.photos import Photo, centre
 from benchmarks.common.timing import Timing, stopwatch
 from bilateral.torch import autograd as derivatives
 from bilateral.torch.options import config
-from torch import Tensor
 
 # name, fraction of known pixels, channels, smoothness
 SETTINGS = (

@@ -73,7 +73,6 @@ def test_stages_are_those_of_a_solve() -> None:
         pytest.skip("no GPU that PyTorch can use, and no interpreter")  # see conftest.py
     pytest.importorskip("triton", reason="the kernels need Triton")
     from benchmarks.cuda.stages import SIGMA, STAGES, Solve
-
     from support.edges import table
 
     photo = own("coffee")

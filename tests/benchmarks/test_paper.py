@@ -11,6 +11,9 @@ import pytest
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
 pytest.importorskip("matplotlib", reason="the paper's figures are drawn with matplotlib")
 
+from scipy import sparse
+from scipy.sparse.linalg import spsolve
+
 from benchmarks.common import cache
 from benchmarks.common.cache import Cache
 from benchmarks.common.cells import Cell, Setting
@@ -21,9 +24,6 @@ from benchmarks.paper import convergence, interval, speed
 from benchmarks.quality import baselines, depth, stereo_page
 from benchmarks.quality.depth_cases import motorcycle
 from benchmarks.speed.cases import problem
-from scipy import sparse
-from scipy.sparse.linalg import spsolve
-
 from bilateral.backends import cpu
 
 RNG = np.random.default_rng(0)
