@@ -4,6 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
+
+from benchmarks.common.timing import Timing
+from benchmarks.cuda.events import timed
+from benchmarks.cuda.floors import Sizes
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
 from bilateral import color
 from bilateral.backends.cuda.grid import bistochastize, pyramid_transfer
@@ -19,11 +24,10 @@ from bilateral.backends.cuda.grid.reference import make_binning
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats
 from bilateral.backends.cuda.solve.iteration import Iteration
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
-from bilateral.numerics.policy import EDGE_GUARD
 from bilateral.numerics.options import GridOptions, SolveOptions
+from bilateral.numerics.policy import EDGE_GUARD
 from bilateral.torch.cuda import system as device
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 SIGMA = 8.0
 _HIGHEST = 255.0

@@ -16,6 +16,7 @@ from benchmarks.common.timing import clock
 from benchmarks.speed.cases import SIGMAS, SMOOTHNESS, Problem, problem
 from benchmarks.speed.convergence import Case
 from bilateral.backends import cpu
+from bilateral.grid import core_of
 from bilateral.numerics import policy, system
 
 NAME = "convergence"
@@ -85,7 +86,7 @@ def _curve(
     grid: bilateral.BilateralGrid, seen: system.System, preconditioner: str, initial: str
 ) -> list[float]:
     """The loss of Eq. 5, less its constant, after each of `STEPS`."""
-    y = cpu.start(grid._core, seen.weight, seen.weighted, initial, seen.smoothness)
+    y = cpu.start(core_of(grid), seen.weight, seen.weighted, initial, seen.smoothness)
     losses = [_loss(grid, seen, y)]
 
     def after(step: int, _: float) -> None:
@@ -100,7 +101,7 @@ def _curve_of_multigrid(
     grid: bilateral.BilateralGrid, seen: system.System, preconditioner: str, initial: str
 ) -> list[float]:
     """The same up to `MULTIGRID_STEPS`, one run per point: between steps, x is in another order."""
-    start = cpu.start(grid._core, seen.weight, seen.weighted, initial, seen.smoothness)
+    start = cpu.start(core_of(grid), seen.weight, seen.weighted, initial, seen.smoothness)
     losses = [_loss(grid, seen, start)]
     for steps in STEPS[1:]:
         if steps <= MULTIGRID_STEPS:
@@ -119,7 +120,7 @@ def _pcg(
     callback: Any,
 ) -> None:
     cpu.pcg(
-        cpu.Solver(grid._core, preconditioner),
+        cpu.Solver(core_of(grid), preconditioner),
         seen.weight,
         seen.weighted,
         y,
@@ -138,8 +139,8 @@ def _pcg(
 
 def _loss(grid: bilateral.BilateralGrid, seen: system.System, y: Map) -> float:
     # parts without data keep their values: their smoothness does not count
-    y = y * cpu.with_data(grid._core, seen.weight)[:, np.newaxis]
-    smooth = seen.smoothness * cpu.smoothness_product(grid._core, y, y)
+    y = y * cpu.with_data(core_of(grid), seen.weight)[:, np.newaxis]
+    smooth = seen.smoothness * cpu.smoothness_product(core_of(grid), y, y)
     data = float(np.sum(seen.weight[:, np.newaxis] * y * y))
     return (smooth + data) / 2 - float(np.sum(seen.weighted * y))
 
@@ -147,7 +148,7 @@ def _loss(grid: bilateral.BilateralGrid, seen: system.System, y: Map) -> float:
 def _seconds_per_step(
     grid: bilateral.BilateralGrid, seen: system.System, preconditioner: str, initial: str
 ) -> float:
-    start = cpu.start(grid._core, seen.weight, seen.weighted, initial, seen.smoothness)
+    start = cpu.start(core_of(grid), seen.weight, seen.weighted, initial, seen.smoothness)
     few, many = (
         min(clock(_pcg, grid, seen, start.copy(), preconditioner, steps, None)[0] for _ in range(3))
         for steps in (1, TIMED + 1)

@@ -24,6 +24,7 @@ from benchmarks.common.tables import behind, table
 from benchmarks.common.timing import clock, geometric_mean
 from bilateral import color, confidence
 from bilateral.backends import cpu
+from bilateral.grid import core_of
 
 NAME = "interval"
 TITLE = "Intervals (Table 1 and the supplement's defocus)"
@@ -86,7 +87,7 @@ def compare(pair: Pair, setting: Setting) -> dict[str, Any]:
         built, (grid, data) = clock(_intervals, pair, matches)
         solved, (y, start_loss, loss) = clock(_minimize, grid, data)
         runs["intervals"].append((built, solved))
-        errors["intervals"] = _error(pair, cpu.slice_(grid._core, y, grid.shape))
+        errors["intervals"] = _error(pair, cpu.slice_(core_of(grid), y, grid.shape))
         losses = {"start": start_loss, "end": loss}
         built, (grid, target) = clock(_targets, pair, matches)
         solved, x = clock(_solve, grid, target)
@@ -129,7 +130,7 @@ class Intervals(NamedTuple):
 def _intervals(pair: Pair, matches: cpu.Matches) -> tuple[bilateral.BilateralGrid, Intervals]:
     grid = bilateral.BilateralGrid(pair.left, SIGMA, SIGMA, SIGMA)
     N = grid.n_vertices
-    vertex = cpu.slice_(grid._core, np.arange(N, dtype=np.float64), grid.shape)
+    vertex = cpu.slice_(core_of(grid), np.arange(N, dtype=np.float64), grid.shape)
     lower, upper = np.floor(matches.lower).astype(int), np.ceil(matches.upper).astype(int)
     size = pair.max_disparity + 2
     at = vertex.ravel().astype(np.intp) * size
@@ -146,8 +147,10 @@ def _intervals(pair: Pair, matches: cpu.Matches) -> tuple[bilateral.BilateralGri
     for _ in range(20):
         n = np.sqrt(n * mass / grid.blur(n))
     target, c = confidence.from_interval(matches.lower, matches.upper)
-    seen = cpu.splat_target(grid._core, target[..., np.newaxis].astype(np.float64), c.astype(float))
-    start = cpu.start(grid._core, seen.weight, seen.weighted, "pyramid", SMOOTHNESS)[:, 0]
+    seen = cpu.splat_target(
+        core_of(grid), target[..., np.newaxis].astype(np.float64), c.astype(float)
+    )
+    start = cpu.start(core_of(grid), seen.weight, seen.weighted, "pyramid", SMOOTHNESS)[:, 0]
     return grid, Intervals(table, _pyramid(grid), n * grid.blur(n), n, start)
 
 

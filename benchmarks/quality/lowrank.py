@@ -19,7 +19,10 @@ from benchmarks.common.machine import Others
 from benchmarks.common.tables import OTHERS, at_least, behind, table
 from benchmarks.common.timing import clock, geometric_mean, in_turns, stopwatch
 from bilateral import BilateralGrid, BilateralSolver
-from bilateral.numerics import lowrank, system
+from bilateral.numerics import lowrank
+from bilateral.numerics.options import SolveOptions
+from bilateral.numerics.pcg import SystemSolver
+from bilateral.numerics.problem import set_up, start
 
 NAME = "lowrank"
 TITLE = "Low rank (supplement, section 4)"
@@ -98,15 +101,16 @@ def compare(image: Labelled, repeats: int) -> dict[str, Any]:
 
 def _system_seconds(solver: BilateralSolver, target: Array, tolerance: float | None) -> float:
     """Time the part that grows with the channels: from the splat target to the solution."""
-    problem = solver._observe(solver.grid, target, None)
+    grid, options = solver.grid, SolveOptions()
+    problem = set_up(grid, target, None, solver.smoothness, options)
 
     def from_system_to_solution() -> None:
-        few = None if tolerance is None else lowrank.reduce(problem, tolerance)
-        y = solver._start(solver.grid, problem, None, few)
-        reduced = problem if few is None else few.system
-        system.Solver(solver.grid, solver._options).solve(reduced, y)
-        if few is not None:
-            few.expand(y)
+        reduced = None if tolerance is None else lowrank.reduce(problem.system, tolerance)
+        part = problem if reduced is None else problem._replace(system=reduced.system)
+        y = start(grid, part, options)
+        SystemSolver(grid, options).solve(part.system, y, part.preconditioner)
+        if reduced is not None:
+            reduced.expand(y)
 
     return clock(from_system_to_solution)[0]
 

@@ -4,8 +4,7 @@ import numpy as np
 
 from benchmarks.common.timing import clock
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
-from bilateral import color
-from bilateral import validation as checks
+from bilateral import color, validation
 from bilateral.backends import cpu
 from bilateral.numerics import policy
 
@@ -14,8 +13,8 @@ STAGES = ("grid", "pyramid", "bistochastize", "splat", "start", "PCG", "slice")
 
 def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
     """Seconds of each of `STAGES`, and the number of vertices."""
-    image = checks.reference(problem.reference, None)
-    weights = checks.blur("paper", 5)
+    image = validation.reference(problem.reference, None)
+    weights = validation.blur("paper", 5)
     matrix, offset = color.feature_map(3, image.highest)
     cells = [float(sigma)] * 3
     target = problem.target[:, :, np.newaxis]
