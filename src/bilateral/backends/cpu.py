@@ -81,6 +81,7 @@ def build_grid(
     lowest_eigenvalue : float
         See `bilateral.numerics.policy.LOWEST_EIGENVALUE`.
     """
+    threads = get_num_threads()
     try:
         return Grid(
             *_core.build_grid(
@@ -93,7 +94,7 @@ def build_grid(
                 edge_guard,
                 blur,
                 lowest_eigenvalue,
-                get_num_threads(),
+                threads,
             )
         )
     except ValueError as error:
