@@ -4,9 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' -o -name '*.cpp') \
            pyproject.toml CMakeLists.txt
+# tests/conftest.py explains the marks.
+FAST := smoke or not (interpreter or benchmark or stress or browser or cluster)
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test test-cuda lint format stubs core-test sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
+.PHONY: help demo test test-slow test-all test-cuda lint format core-test sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -14,11 +17,16 @@ help:            ## this list
 demo: $(VENV)/installed-demo ## spoil a depth map, repair it, write pictures to demo-output/
 	$(BIN)/python -m bilateral demo
 
-test: lint core-test $(VENV)/installed-test ## all checks and tests
-	$(BIN)/python -m pytest -n auto
+test: lint core-test $(VENV)/installed-test ## checks and fast tests, with a few cases of each slow kind
+	$(PYTEST) -m "$(FAST)" --hypothesis-profile fast
+
+test-slow: $(VENV)/installed-test ## the slow tests, and all property tests with every example
+	$(PYTEST) -m "hypothesis or not ($(FAST))" --hypothesis-profile full
+
+test-all: test test-slow ## everything at full strength
 
 test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
-	$(PYTHON) -m pytest tests/backends/cuda tests/torch/test_torch_domain_transform.py
+	$(PYTHON) -m pytest tests/backends/cuda
 
 bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
 	$(PYTHON) -m benchmarks cuda $(if $(DATA),--data $(DATA))

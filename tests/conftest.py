@@ -1,4 +1,18 @@
-"""How Hypothesis runs, and fixtures that several files share."""
+"""Choose which tests run and how many examples they draw; share fixtures between files.
+
+A test without a mark is fast and always runs. The slow kinds of tests carry a mark:
+
+- ``interpreter``: Triton kernels, which run in Triton's interpreter where there is no GPU.
+- ``benchmark``: the benchmark commands from start to end.
+- ``stress``: many threads, killed processes, many repetitions, exhaustive sweeps.
+- ``browser``, ``cluster``: tests that need a browser or several machines.
+
+A few cases of each slow kind also carry the mark ``smoke``: they run with the fast tests.
+
+- ``make test``: unmarked and ``smoke`` tests, Hypothesis profile "fast".
+- ``make test-slow``: the other tests, and all property tests with the profile "full".
+- ``make test-all``: both. Plain ``pytest``: every test with the profile "full".
+"""
 
 import os
 from collections.abc import Iterator
@@ -9,25 +23,26 @@ from hypothesis import HealthCheck, settings
 
 import bilateral
 
-# Without a GPU, Triton's kernels are interpreted. It asks once, when it is imported first.
+# Triton reads this variable once, on its first import.
 if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+REPEATABLE = {"derandomize": True, "database": None}
 settings.register_profile(
-    "local",
+    "full",
     deadline=None,
     max_examples=100,
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    **(REPEATABLE if os.environ.get("CI") else {}),
 )
-settings.register_profile(
-    "ci", settings.get_profile("local"), derandomize=True, database=None, print_blob=True
-)
-settings.load_profile("ci" if os.environ.get("CI") else "local")
+settings.register_profile("fast", settings.get_profile("full"), max_examples=20, **REPEATABLE)
+settings.load_profile("full")
 
 
 @pytest.fixture
 def keep_num_threads() -> Iterator[None]:
-    """Let a test call `set_num_threads` without consequences for others."""
+    """Restore the number of threads after a test that calls `set_num_threads`."""
     before = bilateral.get_num_threads()
     yield
     bilateral.set_num_threads(before)

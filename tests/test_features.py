@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver, GemanMcClure
 from oracles import reference as oracle
+from support.examples import examples
 from support.strategies import BLURS, Array, seeds, smoothnesses, weights
 
 EXACTLY = {"tolerance": 0, "max_iterations": 3000}
@@ -73,7 +74,7 @@ def order(vertices: Array, space: int) -> Array:
 # Against the oracle
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(cases())
 def test_each_pixel_falls_in_the_oracles_cell(case: Case) -> None:
     grid, expected = case.grid(), case.cells()
@@ -100,7 +101,7 @@ def test_splat_slice_and_blur_are_the_oracles(
     )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     cases(),
     st.sampled_from([(), (1,), (3,), (9,)]),

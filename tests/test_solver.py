@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver, ConvergenceWarning
 from oracles import reference as oracle
+from support.examples import examples
 from support.strategies import Array, Problem, picture, problems, seeds
 
 EXACTLY = {"tolerance": 0, "max_iterations": 3000}
@@ -46,7 +47,7 @@ def assert_close(found: Array, expected: Array, problem: Problem, tolerance: flo
 # Against the oracle
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problems())
 def test_solution_is_the_oracles(problem: Problem) -> None:
     x = problem.solve(**EXACTLY)
@@ -136,7 +137,7 @@ def test_method_paper_with_a_number_of_steps(problem: Problem, steps: int) -> No
 
 
 @pytest.mark.parametrize(("preconditioner", "initial"), STARTS)
-@settings(max_examples=40)
+@examples(40)
 @given(problem=problems(stiff=False), steps=st.sampled_from([0, 1, 2, 3, 5, 15]))
 def test_each_step_is_the_oracles(
     problem: Problem, steps: int, preconditioner: str, initial: str

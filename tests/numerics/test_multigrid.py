@@ -6,63 +6,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.linalg import splu
 
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver
 from oracles import reference as oracle
+from support.boxes import SHAPE, confidence, scene
+from support.examples import examples
 from support.strategies import Array, Problem, problems
 
-SHAPE = (120, 160)
 KNOWN = (0.001, 0.01, 0.1, 1.0, "scribbles")
 SMOOTHNESSES = (0.25, 4, 128, 10_000)
 BLURS = ("paper", "uniform")
 SIGMAS = ((4, 4, 4), (8, 8, 8), (16, 8, 8), (8, 4, 3))
 MULTIGRID = {"preconditioner": "multigrid", "initial": "nested"}
-
-
-class Scene(NamedTuple):
-    """A picture of boxes with shading, texture and noise, and their noisy depth."""
-
-    photo: Array
-    depth: Array
-
-
-@functools.cache
-def scene(shape: tuple[int, int] = SHAPE, boxes: int = 30) -> Scene:
-    """Boxes in random places and colours, each a plane of its own."""
-    rng = np.random.default_rng(0)
-    y, x = np.mgrid[: shape[0], : shape[1]] / max(shape)
-    label = np.zeros(shape, int)
-    for box in range(1, boxes):
-        (left, top), (width, height) = rng.uniform(0, 1, 2), rng.uniform(0.05, 0.3, 2)
-        inside = (x >= left) & (x < left + width) & (y >= top) & (y < top + height)
-        label[inside] = box
-    colour, shade = rng.uniform(30, 220, (boxes, 3)), rng.normal(0, 60, (boxes, 2))
-    light = shade[label, 0] * x + shade[label, 1] * y
-    texture = 12 * np.sin(90 * x + 5 * np.sin(40 * y)) * (label % 3 == 0)
-    photo = colour[label] + (light + texture)[..., None] + rng.normal(0, 3, (*shape, 3))
-    slope, distance = rng.normal(0, 3, (boxes, 2)), rng.uniform(1, 10, boxes)
-    depth = distance[label] + slope[label, 0] * x + slope[label, 1] * y
-    depth += rng.normal(0, 0.1, shape)
-    return Scene(np.clip(np.rint(photo), 0, 255).astype(np.uint8), depth)
-
-
-def confidence(known: float | str, shape: tuple[int, int] = SHAPE) -> Array:
-    """Return 1 at a share of the pixels, or along a few strokes; 0 elsewhere."""
-    rng = np.random.default_rng(1)
-    if known != "scribbles":
-        return (rng.uniform(size=shape) < known).astype(float)
-    strokes = np.zeros(shape)
-    along = np.linspace(0, 1, 4 * max(shape))
-    for _ in range(6):
-        (y0, x0), (y1, x1) = rng.uniform(0, 1, (2, 2))
-        rows = ((y0 + (y1 - y0) * along) * (shape[0] - 1)).astype(int)
-        columns = ((x0 + (x1 - x0) * along) * (shape[1] - 1)).astype(int)
-        strokes[rows, columns] = 1
-    return strokes
 
 
 @functools.cache
@@ -79,8 +38,12 @@ class Truth(NamedTuple):
     active: Array
 
 
-def truth(grid: oracle.Grid, known: float | str, smoothness: float) -> Truth:
+@functools.cache
+def truth(
+    sigmas: tuple[float, float, float], blur: str, known: float | str, smoothness: float
+) -> Truth:
     """Solve the scene's system directly."""
+    grid = oracle_grid(sigmas, blur)
     A, b, Sc = oracle.system(grid, scene().depth, confidence(known), smoothness)
     active = oracle.has_data(grid, Sc)
     y = np.zeros(len(Sc))
@@ -96,42 +59,56 @@ def solver(sigmas: tuple[float, float, float], blur: str, **options: Any) -> Bil
 # Convergence
 
 
+GRIDS = [*itertools.product(SIGMAS, BLURS)]
+ONE_GRID = ((8, 8, 8), "paper")
+one_smoke_grid = pytest.mark.parametrize(
+    ("sigmas", "blur"),
+    [pytest.param(*grid, marks=pytest.mark.smoke if grid == ONE_GRID else ()) for grid in GRIDS],
+)
+
+
+@pytest.mark.stress
 @pytest.mark.filterwarnings("ignore::bilateral.ConvergenceWarning")
-@pytest.mark.parametrize("blur", BLURS)
-@pytest.mark.parametrize("sigmas", SIGMAS)
-def test_ten_steps_are_enough_for_anything(sigmas: tuple[float, float, float], blur: str) -> None:
+@one_smoke_grid
+def test_ten_steps_are_enough_for_any_system(sigmas: tuple[float, float, float], blur: str) -> None:
     grid = oracle_grid(sigmas, blur)
     for known, smoothness in itertools.product(KNOWN, SMOOTHNESSES):
-        given_ = solver(sigmas, blur, smoothness=smoothness, tolerance=1e-12, max_iterations=10)
-        x = given_.solve(scene().depth, confidence(known))
-        exact = truth(grid, known, smoothness)
+        limited = solver(sigmas, blur, smoothness=smoothness, tolerance=1e-12, max_iterations=10)
+        x = limited.solve(scene().depth, confidence(known))
+        exact = truth(sigmas, blur, known, smoothness)
         e = (grid.S @ x.ravel() / grid.S.sum(axis=1) - exact.y) * exact.active
         error = np.sqrt((e @ (exact.A @ e)) / (exact.y @ (exact.A @ exact.y)))
         assert error <= 1e-3, (known, smoothness)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_tolerance_is_what_it_says(dtype: str) -> None:
-    ratios = []
-    for sigmas, blur in itertools.product(SIGMAS, BLURS):
-        grid = oracle_grid(sigmas, blur)
-        for known, smoothness in itertools.product(KNOWN, SMOOTHNESSES):
-            exact = truth(grid, known, smoothness)
-            with_data = (grid.S.T @ exact.active).astype(bool).reshape(SHAPE)
-            seen = confidence(known) > 0
-            given_ = solver(sigmas, blur, smoothness=smoothness)
-            x, info = given_.solve(scene().depth.astype(dtype), confidence(known), return_info=True)
-            assert info.converged
-            e = (x - (grid.S.T @ exact.y).reshape(SHAPE))[with_data]
-            rms = np.sqrt(np.sum(e**2) / x.size) / np.ptp(scene().depth[seen])
-            ratios.append(rms / given_.tolerance)
-    assert max(ratios) <= 3
-    assert np.mean(np.array(ratios) <= 1) >= 0.8
+@pytest.mark.stress
+@pytest.mark.parametrize(
+    "grids",
+    [
+        pytest.param([ONE_GRID], id="one grid", marks=pytest.mark.smoke),
+        pytest.param(GRIDS, id="all"),
+    ],
+)
+def test_the_error_of_a_solve_is_within_its_tolerance(grids: list[Any]) -> None:
+    ratios: dict[str, list[float]] = {"float32": [], "float64": []}
+    cases = itertools.product(grids, KNOWN, SMOOTHNESSES)
+    for ((sigmas, blur), known, smoothness), dtype in itertools.product(cases, ratios):
+        grid, exact = oracle_grid(sigmas, blur), truth(sigmas, blur, known, smoothness)
+        with_data = (grid.S.T @ exact.active).astype(bool).reshape(SHAPE)
+        usual = solver(sigmas, blur, smoothness=smoothness)
+        x, info = usual.solve(scene().depth.astype(dtype), confidence(known), return_info=True)
+        assert info.converged
+        e = (x - (grid.S.T @ exact.y).reshape(SHAPE))[with_data]
+        spread = np.ptp(scene().depth[confidence(known) > 0])
+        ratios[dtype].append(np.sqrt(np.sum(e**2) / x.size) / spread / usual.tolerance)
+    for of_dtype in ratios.values():
+        assert max(of_dtype) <= 3
+        assert np.mean(np.array(of_dtype) <= 1) >= 0.8
 
 
 def test_the_nested_start_is_close() -> None:
     grid = oracle_grid((8, 8, 8), "paper")
-    exact = truth(grid, 0.01, 128)
+    exact = truth((8, 8, 8), "paper", 0.01, 128)
     errors = {}
     for initial in ("nested", "pyramid", "flat"):
         given_ = solver((8, 8, 8), "paper", smoothness=128, initial=initial, max_iterations=0)
@@ -219,7 +196,7 @@ def test_float32_is_close_to_float64(smoothness: float) -> None:
 # Odd grids
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problems(stiff=False), st.sampled_from(["nested", "pyramid", "flat"]))
 def test_solution_is_the_oracles(problem: Problem, initial: str) -> None:
     options = {"preconditioner": "multigrid", "initial": initial, "tolerance": 0}

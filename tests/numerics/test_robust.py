@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bilateral
@@ -20,6 +20,7 @@ from bilateral import (
     Welsch,
 )
 from oracles import reference as oracle
+from support.examples import examples
 from support.strategies import Array, Problem, problems, seeds
 
 EXACTLY = {"tolerance": 0, "max_iterations": 3000}
@@ -91,7 +92,7 @@ def noisy(shape: tuple[int, ...] = (40, 56), seed: int = 0) -> tuple[Array, Arra
 # Against the oracle
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problems(largest=16, stiff=False), losses, st.integers(1, 5))
 def test_rounds_are_the_oracles(problem: Problem, name: str, rounds: int) -> None:
     loss = LOSSES[name](spread(problem))
@@ -125,7 +126,7 @@ def test_a_foreign_loss_gives_the_same(problem: Problem, name: str) -> None:
 # The rounds descend
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     problems(largest=16),
     st.sampled_from(CONVEX_OR_PAPER),

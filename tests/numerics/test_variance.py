@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver
 from oracles import reference as oracle
+from support.examples import examples
 from support.strategies import CONFIDENCES, Array, grid_options, picture, references, seeds, weights
 
 SHAPE = (24, 30)
@@ -41,7 +42,7 @@ def standard_errors(found: Array, expected: Array, probes: int) -> Array:
     return np.abs(found[finite] / expected[finite] - 1) / np.sqrt(2 / probes)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     references(16, dtypes=("uint8", "float64")),
     grid_options(),

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from test_multigrid import confidence, scene
 
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver
+from support.boxes import SHAPE, confidence, scene
 from support.strategies import Array, Problem, problems
 
-SHAPE = (120, 160)
 EXACTLY: dict[str, Any] = {"tolerance": 0, "max_iterations": 3000}
 
 

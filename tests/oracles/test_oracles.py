@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -31,9 +31,9 @@ from oracles.reference import (
     system,
     yuv,
 )
+from support.examples import examples
 
 BLURS = ["paper", "uniform", (3.0, 0.5, 0.25), (2.0, 1.0, 0.0)]
-examples = settings(deadline=None, max_examples=100)
 
 
 @dataclass
@@ -181,14 +181,12 @@ def test_yuv_of_every_type_agrees(shape: tuple[int, ...]) -> None:
 # The grid
 
 
-@examples
 @given(problems())
 def test_vertices_are_the_distinct_cells_sorted_by_y_x_and_range(problem: Problem) -> None:
     vertices = [tuple(v) for v in problem.grid.V.tolist()]
     assert vertices == sorted(set(problem.cells), key=lambda v: (v[1], v[0], *v[2:]))
 
 
-@examples
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_splat_sums_each_cells_pixels_and_slice_is_its_adjoint(problem: Problem, seed: int) -> None:
     grid, rng = problem.grid, np.random.default_rng(seed)
@@ -199,7 +197,6 @@ def test_splat_sums_each_cells_pixels_and_slice_is_its_adjoint(problem: Problem,
     np.testing.assert_allclose((grid.S @ x) @ y, x @ sliced, atol=1e-12)
 
 
-@examples
 @given(problems())
 def test_blur_joins_vertices_one_step_apart(problem: Problem) -> None:
     grid = problem.grid
@@ -223,7 +220,6 @@ def test_grid_of_a_volume_with_one_range_column() -> None:
     np.testing.assert_array_equal(grid.B.toarray()[1:, 1:], 2 * np.eye(4))
 
 
-@examples
 @given(problems())
 def test_affinity_is_bistochastic_and_symmetric(problem: Problem) -> None:
     grid = problem.grid
@@ -239,7 +235,6 @@ def test_affinity_is_bistochastic_and_symmetric(problem: Problem) -> None:
 # The system
 
 
-@examples
 @given(problems())
 def test_system_is_symmetric_and_definite_exactly_where_there_is_data(problem: Problem) -> None:
     grid = problem.grid
@@ -253,7 +248,6 @@ def test_system_is_symmetric_and_definite_exactly_where_there_is_data(problem: P
     np.testing.assert_array_equal(A[~active][:, active], 0)
 
 
-@examples
 @given(problems())
 def test_active_vertices_hold_the_pixels_connected_to_data(problem: Problem) -> None:
     grid, (c, _) = problem.grid, problem.data
@@ -261,7 +255,6 @@ def test_active_vertices_hold_the_pixels_connected_to_data(problem: Problem) -> 
     np.testing.assert_array_equal(active @ grid.S, connected(affinity(grid), c))
 
 
-@examples
 @given(problems())
 def test_quadratic_form_is_half_the_pixel_loss(problem: Problem) -> None:
     # Eq. 6 drops a factor of 2 from Eq. 1; at any y, not only at the solution.
@@ -274,7 +267,6 @@ def test_quadratic_form_is_half_the_pixel_loss(problem: Problem) -> None:
     np.testing.assert_allclose(2 * form, loss, rtol=1e-9, atol=1e-9 * (1 + constant.max()))
 
 
-@examples
 @given(problems())
 def test_solution_minimizes_the_pixel_loss_over_sliced_vectors(problem: Problem) -> None:
     # Eq. 1 as a dense least-squares problem in y, with x = S^T y: one row for each pair of pixels,
@@ -302,7 +294,6 @@ def test_solution_minimizes_the_pixel_loss_over_sliced_vectors(problem: Problem)
     np.testing.assert_allclose(gradient[has_data(grid, grid.S @ c)], 0, atol=1e-9 * scale)
 
 
-@examples
 @given(problems())
 def test_solution_is_the_pixel_minimizer_when_each_vertex_has_one_target(problem: Problem) -> None:
     # If c = S^T c_v and t = S^T t_v, then with x = S^T y and S S^T = D_m
@@ -341,7 +332,6 @@ def test_two_vertices_by_hand() -> None:
     np.testing.assert_allclose(x, [[1, 1]])
 
 
-@examples
 @given(problems(), st.floats(-100, 100))
 def test_constants_are_preserved(problem: Problem, value: float) -> None:
     target = np.where(np.isfinite(problem.target), value, np.nan)
@@ -406,7 +396,6 @@ def dense_pyramid(grid: Grid) -> list[Array]:
     return levels
 
 
-@examples
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_collapse_is_the_adjoint_of_lift(problem: Problem, seed: int) -> None:
     grid, rng = problem.grid, np.random.default_rng(seed)
@@ -417,7 +406,6 @@ def test_collapse_is_the_adjoint_of_lift(problem: Problem, seed: int) -> None:
     np.testing.assert_allclose(inner, y @ collapse(grid, z), atol=1e-10)
 
 
-@examples
 @given(problems())
 def test_pyramid_halves_cells_until_one_is_left(problem: Problem) -> None:
     grid = problem.grid
@@ -429,7 +417,6 @@ def test_pyramid_halves_cells_until_one_is_left(problem: Problem) -> None:
         np.testing.assert_allclose(z, level @ y, atol=1e-12)
 
 
-@examples
 @given(problems())
 def test_starts_and_preconditioners_are_the_papers(problem: Problem) -> None:
     grid = problem.grid
@@ -457,7 +444,7 @@ def test_starts_and_preconditioners_are_the_papers(problem: Problem) -> None:
 
 @pytest.mark.parametrize("initial", ["pyramid", "flat"])
 @pytest.mark.parametrize("preconditioner", ["pyramid", "jacobi"])
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(problem=problems())
 def test_pcg_reaches_the_direct_solution(
     problem: Problem, preconditioner: str, initial: str

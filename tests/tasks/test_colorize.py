@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bilateral import color
 from bilateral.tasks import Colorizer, colorize
-from bilateral.tasks.colorize.texture import texture
+from bilateral.tasks.colorize.colorize import _texture
+from support.examples import examples
 
 LUMA = color.RGB_TO_YUV[0]
 RED, BLUE = (180, 60, 50), (90, 120, 190)
@@ -77,7 +78,7 @@ def test_half_precision_and_foreign_byte_order(two):
     assert_array_equal(swapped, x)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(0, 2**32 - 1),
     st.tuples(st.integers(1, 12), st.integers(1, 12)),

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bilateral
 from bilateral import color
 from bilateral.tasks import defocus
+from support.examples import examples
 from support.strategies import Array, as_dtype, seeds, shapes
 
 DTYPES = ("uint8", "uint16", "float32", "float64")
@@ -63,7 +64,7 @@ def test_light_is_preserved_where_depth_is_constant(radius: float) -> None:
     assert out.std() < image.std() or abs(radius) < 0.5
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(shape=shapes(40), largest=st.sampled_from([0.5, 3.0, 20.0]), seed=seeds)
 def test_results_are_means_of_the_image(shape: tuple[int, int], largest: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -78,7 +79,7 @@ def test_results_are_means_of_the_image(shape: tuple[int, int], largest: float, 
     np.testing.assert_allclose(flat, 0.7, rtol=1e-4)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(shape=shapes(40), seed=seeds)
 def test_a_mirror_image_is_blurred_alike(shape: tuple[int, int], seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.common import made as scenes
 from bilateral.backends import cpu
 from bilateral.tasks import refine_depth
+from support.examples import examples
 
 Array = NDArray[Any]
 
@@ -41,7 +42,7 @@ def test_a_constant_map_with_holes_is_filled(preset: str) -> None:
     np.testing.assert_array_equal(refine_depth(depth, photo, preset=preset), 2.5)
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(st.floats(1e-3, 1e3), st.floats(-10, 10), st.integers(0, 99))
 def test_the_unit_does_not_matter(factor: float, offset: float, seed: int) -> None:
     photo, truth = scenes.boxes(seed, (48, 64))
@@ -247,7 +248,7 @@ def test_the_scale_is_in_the_maps_unit() -> None:
     np.testing.assert_allclose(lenient[8:-8, 8:-8].mean(), 1000 + 400 / 9, atol=5)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(1, 4), st.integers(1, 20), st.integers(0, 999))
 def test_visibility_against_a_loop(height: int, width: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -268,7 +269,7 @@ def test_visibility_against_a_loop(height: int, width: int, seed: int) -> None:
     np.testing.assert_array_equal(cpu.visible(claim, surface, trusted, 1.5), expected)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 999))
 def test_regions_against_scipy(height: int, width: int, seed: int) -> None:
     from scipy.ndimage import label

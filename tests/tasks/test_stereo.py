@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bilateral
 from bilateral.backends import cpu
 from bilateral.tasks import match_blocks, stereo_depth
 from oracles import stereo as oracle
+from support.examples import examples
 from support.strategies import Array, as_dtype, seeds, shapes
 
 
@@ -41,7 +42,7 @@ def painted(disparity: Array, dots: Array) -> Array:
     return 0.3 * dots + np.where(disparity > 8, 0.6, 0.1)[..., np.newaxis]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     shape=shapes(30),
     most=st.integers(0, 12),
@@ -211,7 +212,7 @@ def test_wrong_input(argument: str, value: Any, error: type[Exception], told: st
     assert told in str(caught.value)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(shape=shapes(20), seed=seeds)
 def test_views_of_two_scenes_give_something_finite(shape: tuple[int, int], seed: int) -> None:
     left, right = np.random.default_rng(seed).integers(0, 256, (2, *shape), dtype=np.uint8)

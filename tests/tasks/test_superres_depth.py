@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bilateral import BlockMeans
 from bilateral.filters import resize
 from bilateral.tasks import superres_depth
 from bilateral.tasks.superres.noise import noise_levels
+from support.examples import examples
 from support.strategies import Array, seeds
 
 PRESETS = ["best", "fast", "paper"]
@@ -58,7 +59,7 @@ def test_the_unit_does_not_matter(preset: str, unit: float) -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@settings(max_examples=15)
+@examples(15)
 @given(st.tuples(st.integers(1, 9), st.integers(1, 9)), st.floats(1, 5), st.floats(1, 5), seeds)
 def test_any_factor_gives_the_references_shape(
     preset: str, low_shape: tuple[int, int], along_y: float, along_x: float, seed: int

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="tensors need PyTorch")
@@ -19,6 +19,7 @@ from torch.autograd import gradcheck
 
 import bilateral.torch
 import torch
+from support.examples import examples
 from support.strategies import CONFIDENCES, Array, references, seeds
 from support.strategies import weights as some_weights
 from torch import Tensor
@@ -85,7 +86,7 @@ def one_by_one(image: Tensor, reference: Tensor, weights: Tensor | None, **optio
 OPTIONS: dict[str, Any] = {"sigma_xy": 3.0, "sigma_rgb": 40.0}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     references(20),
     seeds,
