@@ -34,8 +34,7 @@ from bilateral.torch import operators
 from bilateral.torch.cuda import operators as device_operators
 from bilateral.torch.cuda import recording_cache as replay
 from bilateral.torch.cuda import system as device
-from support.edges import packed, table
-from support.layers import layer_options
+from support.edge_tables import packed, table
 
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (2.0, 1.0, 0.125)
@@ -158,7 +157,7 @@ def test_keys_may_be_sorted_instead(shape, sigma, dtype, rooms, monkeypatch):
 @pytest.mark.parametrize(("room", "total"), [(1, 1), (256, 256), (300, 257), (700, 512), (5, 9)])
 @pytest.mark.parametrize("directions", [6, 10])
 def test_edges_are_packed(room, total, directions, monkeypatch):
-    from support.bounds import within_bounds
+    from support.memory_check import within_bounds
 
     rng = np.random.default_rng(room)
     for part in (0.0, 0.4, 1.0):

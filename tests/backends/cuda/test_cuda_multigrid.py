@@ -29,8 +29,7 @@ from bilateral.backends.cuda.multigrid.graph import Graph
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import components
-from bilateral.numerics import policy
-from support.edges import packed
+from support.edge_tables import packed
 
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (1.0, 0.5, 0.0625)
@@ -419,7 +418,7 @@ def test_too_little_room_is_told(monkeypatch):
 @pytest.mark.skipif(COMPILED, reason="only the interpreter can look at addresses")
 def test_too_little_room_is_not_exceeded(monkeypatch):
     """Where links are left out, a row's neighbour may not be a neighbour's any more."""
-    from support.bounds import within_bounds
+    from support.memory_check import within_bounds
 
     scene = photo_scene(6, 10, 14)
     rooms = scene.hierarchy().rooms

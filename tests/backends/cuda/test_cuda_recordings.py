@@ -148,7 +148,7 @@ def test_a_key_leads_to_the_same_recordings():
 @pytest.mark.usefixtures("no_graphs")
 def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind, seed):
     """It tells so afterwards: before, everything was computed, and had to stay in bounds."""
-    from support.bounds import within_bounds
+    from support.memory_check import within_bounds
 
     monkeypatch.setattr(recording, "_LEAST_ROOM", 4)
     monkeypatch.setattr(hierarchy, "_SMALL_LEVEL_ROWS", 6)

@@ -34,7 +34,7 @@ from bilateral.tasks.segmentation import policy as segmentation_rules
 from bilateral.tasks.segmentation import small_regions as islands
 from bilateral.torch import segmentation
 from bilateral.torch.cuda import label_trust as device_outline
-from support.bounds import within_bounds
+from support.memory_check import within_bounds
 from support.strategies import Array, seeds
 
 DEVICE = "cuda" if COMPILED else "cpu"

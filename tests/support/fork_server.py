@@ -1,7 +1,7 @@
-"""Starts the command again and again, in milliseconds, and sends it a signal.
+"""Run the command in forked processes, each started within milliseconds, and send it signals.
 
-A process of its own that forks. Each line on stdin is a JSON list: the arguments, the seconds to
-wait and the signal to send, or null; the answer on stdout is the exit code.
+This program runs as a process of its own. Each line on stdin is a JSON list: the arguments, the
+seconds to wait, and the signal to send or null. The answer on stdout is the exit code.
 """
 
 import json
@@ -24,7 +24,7 @@ def run(arguments: list[str], seconds: float, number: int | None) -> int:
         os._exit(main(arguments))
     if number is not None:
         time.sleep(seconds)
-        os.kill(child, number)  # it may have ended, but nobody else can have its number yet
+        os.kill(child, number)  # the child is not reaped yet, so its number is still its own
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

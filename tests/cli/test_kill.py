@@ -1,4 +1,4 @@
-"""Killed at random moments: every result that exists is complete, and a new run does the rest."""
+"""Kill the command at random moments: each result is complete or absent, a new run resumes."""
 
 import json
 import os
@@ -20,15 +20,15 @@ if not hasattr(os, "fork"):
 from bilateral.io import atomic
 from support import scenes_on_disk as disk
 
-FILES, KILLS, INTERRUPTIONS = 50, 30, 4
+FILES = 50
 
 
-class Nursery:
-    """See `nursery.py`."""
+class ForkServer:
+    """Client of `support/fork_server.py`."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).parents[1] / "support" / "nursery.py")],
+            [sys.executable, str(Path(__file__).parents[1] / "support" / "fork_server.py")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder,
         )  # fmt: skip
 
@@ -51,10 +51,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def nursery(folder: Path) -> Iterator[Nursery]:
-    made = Nursery(folder)
-    yield made
-    made.close()
+def server(folder: Path) -> Iterator[ForkServer]:
+    started = ForkServer(folder)
+    yield started
+    started.close()
 
 
 def command(out: str) -> list[str]:
@@ -62,73 +62,80 @@ def command(out: str) -> list[str]:
 
 
 def results(folder: Path) -> dict[str, bytes]:
-    """All files that are no temporary ones."""
-    found = {}
+    """Read all files but the temporary ones."""
+    contents = {}
     for path in folder.iterdir() if folder.exists() else ():
         if path.name.startswith(atomic.PREFIX):
             assert path.suffix == atomic.SUFFIX
         else:
-            found[path.name] = path.read_bytes()
-    return found
+            contents[path.name] = path.read_bytes()
+    return contents
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path, nursery: Nursery) -> tuple[dict[str, bytes], float]:
-    """What a run gives that nobody disturbs, and how long it takes."""
+def whole(folder: Path, server: ForkServer) -> tuple[dict[str, bytes], float]:
+    """Results of an undisturbed run, and the seconds it takes."""
     began = time.perf_counter()
-    assert nursery.run(*command("whole")) == 0
+    assert server.run(*command("whole")) == 0
     seconds = time.perf_counter() - began
-    found = results(folder / "whole")
-    assert len(found) == 2 * FILES
-    return found, seconds
+    undisturbed = results(folder / "whole")
+    assert len(undisturbed) == 2 * FILES
+    return undisturbed, seconds
 
 
-def test_killing(folder: Path, nursery: Nursery, whole: tuple[dict[str, bytes], float]) -> None:
+@pytest.mark.stress
+@pytest.mark.parametrize("kills", [pytest.param(6, marks=pytest.mark.smoke), 30])
+def test_killing(
+    kills: int, folder: Path, server: ForkServer, whole: tuple[dict[str, bytes], float]
+) -> None:
     expected, seconds = whole
     rng = random.Random(0)
     killed = halfway = kept = 0
-    out = folder / "killed 0"
+    out = folder / f"killed {kills} 0"
     for number in range(400):
-        if killed == KILLS:
+        if killed == kills:
             break
         after = rng.uniform(0, seconds / 2)
-        if nursery.run(*command(out.name), after=after, number=signal.SIGKILL) == 0:
-            out = folder / f"killed {number + 1}"
-            seconds *= 0.9  # of the other work on the machine, some has ended
+        if server.run(*command(out.name), after=after, number=signal.SIGKILL) == 0:
+            out = folder / f"killed {kills} {number + 1}"
+            seconds *= 0.9  # other work on the machine has ended: this run was faster
             continue
         killed += 1
-        found = results(out)
-        assert found.items() <= expected.items()
-        halfway += 0 < len(found) < 2 * FILES
-        kept += len(found)
-    assert killed == KILLS
-    assert halfway > 5
-    assert kept > FILES
-    for path in folder.glob("killed *"):
-        assert nursery.run(*command(path.name)) == 0
+        complete = results(out)
+        assert complete.items() <= expected.items()
+        halfway += 0 < len(complete) < 2 * FILES
+        kept += len(complete)
+    assert killed == kills
+    assert halfway > kills // 6
+    assert kept > kills * FILES // 30
+    for path in folder.glob(f"killed {kills} *"):
+        assert server.run(*command(path.name)) == 0
         assert results(path) == expected
 
 
+@pytest.mark.stress
+@pytest.mark.parametrize("interruptions", [pytest.param(1, marks=pytest.mark.smoke), 4])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupting(
     number: int,
     code: int,
+    interruptions: int,
     folder: Path,
-    nursery: Nursery,
+    server: ForkServer,
     whole: tuple[dict[str, bytes], float],
 ) -> None:
     expected, seconds = whole
     rng = random.Random(number)
     stopped = 0
     for attempt in range(40):
-        if stopped == INTERRUPTIONS:
+        if stopped == interruptions:
             break
-        out = folder / f"interrupted {number} {attempt}"
+        out = folder / f"interrupted {number} {interruptions} {attempt}"
         after = rng.uniform(0.3, 0.9) * seconds
-        if nursery.run(*command(out.name), after=after, number=number) == code:
+        if server.run(*command(out.name), after=after, number=number) == code:
             stopped += 1
         else:
             seconds *= 0.9
         assert results(out).items() <= expected.items()
         assert not list(out.glob(f"{atomic.PREFIX}*"))
-    assert stopped == INTERRUPTIONS
+    assert stopped == interruptions

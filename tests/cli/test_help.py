@@ -1,0 +1,86 @@
+"""Help, version, information and completion."""
+
+import os
+import re
+import sys
+
+import pytest
+
+pytest.importorskip("typer", reason="the command line needs typer")
+pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
+
+import bilateral
+from support import scenes_on_disk as disk
+from support.command import Main
+
+
+def test_info(call: Main) -> None:
+    code, out, err = call("info")
+    assert (code, err) == (0, "")
+    assert f"bilateral {bilateral.__version__}" in out
+    assert ".exr" in out
+    code, out, err = call("info", "--json")
+    assert (code, err) == (0, "")
+    import json
+
+    found = json.loads(out)
+    assert found["threads"] == bilateral.get_num_threads()
+    assert found["formats"]["PNG"] is True
+
+
+COMMANDS = (
+    "solve",
+    "depth",
+    "superres",
+    "stereo",
+    "defocus",
+    "colorize",
+    "segment",
+    "demo",
+    "info",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command: str, call: Main) -> None:
+    code, out, err = call(command, "--help")
+    assert (code, err) == (0, "")
+    assert f"bilateral {command}" in " ".join(out.split("Usage:")[1].split("\n", 1)[1].split())
+
+
+def test_help_names_commands_and_exit_codes(call: Main) -> None:
+    code, out, _ = call("--help")
+    assert code == 0
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} ", out, re.MULTILINE)
+    assert "130 interrupted" in out
+    code, out, err = call()
+    assert code == 2
+    assert "Usage" in out + err
+
+
+def test_version(call: Main) -> None:
+    assert call("--version") == (0, f"bilateral {bilateral.__version__}\n", "")
+
+
+def test_starting_imports_no_codec() -> None:
+    code = (
+        "import sys; from bilateral.cli.main import main; main(['depth', '--help']);"
+        "late = {'rich', 'PIL', 'imagecodecs', 'tifffile', 'OpenEXR', 'skimage', 'torch'};"
+        "sys.exit(' '.join(late & sys.modules.keys()) or 0)"
+    )
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_completion() -> None:
+    environment = {
+        **os.environ,
+        "_BILATERAL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "bilateral su",
+        "COMP_CWORD": "1",
+    }
+    done = disk.run(env=environment, text=True)
+    assert "superres" in done.stdout.split()

@@ -1,0 +1,92 @@
+"""Odd names, paths that lead nowhere, and broken files."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("typer", reason="the command line needs typer")
+pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
+
+from bilateral import io
+from support import files
+from support import scenes_on_disk as disk
+from support.command import Main, fails, works
+
+ODD = (
+    "a b.png",
+    "line\nbreak.png",
+    "-dash.png",
+    "ünï©ode 深.png",
+    "*.png",
+    "[x].png",
+    "a'b\"c.png",
+)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names(name: str, here: Path, call: Main) -> None:
+    (here / "depth.png").rename(here / name)
+    works(call("depth", "-o", f"out {name}.tif", "--", name, "photo.png"))
+    assert io.read(here / f"out {name}.tif").shape == (48, 64)
+    works(call("depth", f"./{name}", "photo.png", "-o", "new/"))
+    missing = call("depth", "-o", "x.png", "--", name.replace(".png", ".jpg"), "photo.png")
+    fails(missing, code=2 if set(name) & set("*[") else 1)
+
+
+def test_names_that_are_no_unicode(here: Path) -> None:
+    odd = b"\xff\xfe.png"
+    os.rename(b"depth.png", odd)
+    done = disk.run("depth", os.fsdecode(odd), "photo.png", "-o", "o.png", "--json", cwd=here)
+    assert (done.returncode, done.stderr) == (0, b"")
+    done = disk.run("depth", os.fsdecode(odd), "none.png", "-o", "p.png", cwd=here)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_hostile_paths(here: Path, call: Main) -> None:
+    (here / "loop").symlink_to("loop")
+    (here / "loop.png").symlink_to("loop.png")
+    (here / "tree").mkdir()
+    (here / "tree" / "up").symlink_to("..")
+    io.write(here / "tree" / "depth.png", disk.scene().depth)
+    (here / "file").touch()
+    common = ("photo.png", "-o", "o.png")
+    fails(call("depth", "loop.png", *common), "loop.png")
+    fails(call("depth", "depth.png", "photo.png", "-o", "loop.png"), "loop.png")
+    fails(call("depth", "depth.png", "photo.png", "-o", "loop/o.png"), "loop")
+    fails(call("depth", "depth.png", "photo.png", "-o", "file/o.png"), "file")
+    fails(call("depth", "/dev/zero", *common), "no regular file")
+    fails(call("depth", "depth.png", "photo.png", "-o", "x" * 300 + ".png"), "too long")
+    fails(call("depth", "tree", "photo.png", "-o", "file"), "file")
+    assert [path.name for path in here.iterdir() if "o.png" in path.name] == ["photo.png"]
+    works(call("depth", "tree/**/*.png", "photo.png", "-o", "out"))
+    assert [path.name for path in (here / "out").iterdir()] == ["depth.png"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_forbidden_paths(here: Path, call: Main) -> None:
+    (here / "depth.png").chmod(0)
+    fails(call("depth", "depth.png", "photo.png", "-o", "o.png"), "Permission denied")
+    (here / "locked").mkdir(mode=0o500)
+    outcome = call("depth", "truth.png", "photo.png", "-o", "locked/o.png")
+    fails(outcome, "locked/o.png: cannot be written: Permission denied")
+
+
+def test_hostile_content(here: Path, call: Main) -> None:
+    whole = (here / "depth.png").read_bytes()
+    bad = {
+        "empty.png": b"",
+        "cut.png": whole[: len(whole) // 2],
+        "text.png": b"<html>not found</html>",
+        "renamed.tif": whole,
+        "bomb.png": files.bomb(100_000, 100_000),
+        "pickle.npy": b"\x80\x04\x95",
+    }
+    for name, data in bad.items():
+        (here / name).write_bytes(data)
+        fails(call("depth", name, "photo.png", "-o", "o.png"), name)
+        fails(call("depth", "depth.png", name, "-o", "o.png"), name)
+        assert not (here / "o.png").exists()
+    outcome = call("depth", "bomb.png", "photo.png", "-o", "o.png", "--limit", 1)
+    fails(outcome, "--limit", "more than the 1 MB allowed")
