@@ -24,7 +24,7 @@ EXACT: dict[str, Any] = {
     "tolerance": 0.0,
     "max_iterations": 60,
 }
-SHAPE = 6, 7
+SHAPE = 5, 6
 
 
 def example(channels: int, maps: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -112,10 +112,9 @@ def test_a_zero_confidence_beside_data_has_the_one_sided_derivative() -> None:
     assert c.grad[0, 2, 1] == pytest.approx(float(slope), rel=1e-4)
 
 
-@pytest.mark.parametrize("value", [float("nan"), -float("inf")])
-def test_a_target_that_is_not_finite_gets_no_gradient_and_spreads_nothing(value: float) -> None:
+def test_a_target_that_is_not_finite_gets_no_gradient_and_spreads_nothing() -> None:
     photo, target, confidence, smoothness = example(3, 2)
-    target[1, 2, 3] = value  # the pixel is unknown in both channels
+    target[1, 2, 3], target[0, 4, 5] = torch.nan, -torch.inf  # unknown in both channels
     finite = torch.isfinite(target).all(0, keepdim=True)
     both = finite.expand_as(target)
 
@@ -129,6 +128,7 @@ def test_a_target_that_is_not_finite_gets_no_gradient_and_spreads_nothing(value:
     for grad in (t.grad, c.grad):
         assert torch.isfinite(grad).all()
         assert (grad[:, 2, 3] == 0).all()
+        assert (grad[:, 4, 5] == 0).all()
 
 
 @pytest.mark.parametrize("shared", ["reference and confidence", "reference", "confidence", "none"])
