@@ -32,75 +32,107 @@ from support.layers import layer_options
 BLUR = (2.0, 1.0, 0.125)
 
 
+class EagerGraph:
+    """Stand-in for `Graph` without a GPU: each replay calls the function."""
+
+    def __init__(self, function, pool=None, *, ready=False):
+        if not ready:
+            function()
+        self.pool, self.replay = pool, function
+
+
+class NoStream:
+    """Stand-in for CUDA streams and events, which have nothing to wait for."""
+
+    def __init__(self, *_, **__):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def __getattr__(self, _):
+        return lambda *_, **__: None
+
+
 @pytest.fixture
-def no_graphs(monkeypatch):
-    """Recordings without a device: what would be recorded is run, and a replay does nothing."""
+def eager_graphs(monkeypatch):
+    """Recordings without a GPU: a replay computes everything from the recording's memory."""
+    for module in (graphs, recording):
+        monkeypatch.setattr(module, "Graph", EagerGraph)
+    for name in ("Event", "Stream", "current_stream", "stream"):
+        monkeypatch.setattr(torch.cuda, name, NoStream)
 
-    class Nothing:
-        def __init__(self, *_, **__):
-            pass
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def __getattr__(self, _):
-            return lambda *_, **__: None
-
-    for name in ("CUDAGraph", "Event", "Stream", "current_stream", "graph", "stream"):
-        monkeypatch.setattr(torch.cuda, name, Nothing)
+def some_inputs(seed, sparse):
+    """A gray image of 4 x 6 pixels with one channel of values."""
+    rng = np.random.default_rng(seed)
+    reference = (rng.integers(0, 6, (1, 1, 4, 6)) * 45).astype(np.uint8)
+    values, weights = rng.normal(size=(24, 1)), rng.uniform(0.5, 1, (24, 1))
+    if sparse:
+        weights *= rng.random((24, 1)) < 0.2
+        weights[seed] = 1
+    return Inputs(*map(torch.from_numpy, (reference, values, weights)), 1.0)
 
 
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.usefixtures("no_graphs")
-def test_a_recording_is_the_same_solve(monkeypatch, sparse):
-    monkeypatch.setattr(graphs, "_FIRST", {"multigrid": 10, "pyramid": 40})  # all, at once
-    rng = np.random.default_rng(14)
-    reference = torch.from_numpy((rng.integers(0, 6, (1, 1, 6, 9)) * 45).astype(np.uint8))
-    values = torch.from_numpy(rng.normal(size=(54, 1)))
-    c = rng.uniform(0.5, 1, (54, 1)) * ((rng.random((54, 1)) < 0.2) | (not sparse))
-    weights = torch.from_numpy(c)
-    options = layer_options((3.0, 64.0, 64.0), 1e-6, 40, "multigrid")
-    where = device.space(reference, options)
-    expected, problem, outcome = device.solve(where, values, weights, 1.0, options)
-    assert problem.kind == ("multigrid" if sparse else "pyramid")
+@pytest.mark.usefixtures("eager_graphs")
+def test_a_replay_is_the_plain_solve_of_its_inputs(sparse):
+    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-4, 40, "multigrid", False)
+    first, second = some_inputs(14, sparse), some_inputs(15, sparse)
     recorder = replay.Recorder(options)
-    inputs = Inputs(reference, values, weights, 1.0)
-    found = recorder.solve(inputs)
+    solved = []
+    for inputs in (first, second):  # the first makes the recording, the second replays it
+        x, outcome, ticket = recorder.solve(inputs)
+        where = device.space(inputs.reference, options)
+        expected, problem, plain = device.solve(where, *inputs[1:], options)
+        assert outcome.converged
+        assert plain.converged
+        assert_array_equal(x, expected)
+        solved.append((ticket, problem))
+    assert problem.kind == ("multigrid" if sparse else "pyramid")
     assert list(recorder.recordings) == (["pyramid", "multigrid"] if sparse else ["pyramid"])
-    x, again, ticket = found
-    assert again.converged
-    assert outcome.converged
-    assert_array_equal(x, expected)
-    h = torch.from_numpy(rng.normal(size=(54, 1)))
+    gradients_are_the_plain_ones(*solved[0], first, options)
+
+
+def gradients_are_the_plain_ones(ticket, problem, inputs, options):
+    """Also after another solve replayed the recording: it solves again first."""
+    _, values, weights, _ = inputs
+    h = torch.from_numpy(np.random.default_rng(16).normal(size=(24, 1)))
     wanted = True, True, True
     z, outcome = problem.inverse(h, options.solve.tolerance)
     assert outcome.converged
     expected = device.gradients(problem, z, values, weights, wanted)
     with ticket.recording(inputs) as made:
-        assert made is recorder.recordings[problem.kind]
-        z, again = made.inverse(h)
-        assert again.converged
-        for one, other in zip(
-            device.gradients(made.problem, z, values, weights, wanted), expected, strict=True
-        ):
+        z, outcome = made.inverse(h)
+        assert outcome.converged
+        found = device.gradients(made.problem, z, values, weights, wanted)
+        for one, other in zip(found, expected, strict=True):
             assert_array_equal(one, other)
-    y = made.problem.y
-    made._go_on(1)
-    assert made.problem.y is y  # which a replay reads, whatever was recorded last
-    values[3] = np.nan
-    assert recorder.solve(inputs) is not None  # the recording did not see that
-    assert made._judge([*made.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
-    assert made._judge([*made.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
-    assert made._judge([9**9, *made.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
-    assert made.outgrown
 
 
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
-@pytest.mark.usefixtures("no_graphs")
+@pytest.mark.usefixtures("eager_graphs")
+def test_a_recording_refuses_inputs_that_it_does_not_serve():
+    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-3, 2, "pyramid", False)
+    recorder, inputs = replay.Recorder(options), some_inputs(14, False)
+    assert recorder.solve(inputs) is not None
+    made = recorder.recordings["pyramid"]
+    assert made._judge([*made.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert made._judge([*made.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
+    assert not made.outgrown
+    assert made._judge([9**9, *made.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert made.outgrown
+    made.outgrown = False
+    inputs.values[3] = np.nan
+    assert recorder.solve(inputs) is None
+
+
+@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
+@pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_outlives_inference_mode():
     options = layer_options((3.0, 64.0, 64.0), 1e-3, 1, "pyramid")
     recorder = replay.Recorder(options)
@@ -117,35 +149,43 @@ def test_a_recording_outlives_inference_mode():
 
 
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
-@pytest.mark.usefixtures("no_graphs")
-def test_a_key_leads_to_the_same_recordings():
+@pytest.mark.usefixtures("eager_graphs")
+def test_a_key_leads_to_the_recordings_of_its_kind():
     reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
     target, confidence = torch.arange(6.0).view(1, 1, 2, 3), torch.ones(1, 1, 2, 3)
-    options = layer_options((3.0, 64.0, 64.0), 0.0, 1, "pyramid")
-    tensors, smoothness = (reference, target, confidence), torch.tensor(2.0)
+    config = (3.0, 64.0, 64.0), BLUR, None, 0.0, 1, "pyramid", False
+    options, smoothness = device.Options(*config), torch.tensor(2.0)
     warned = []
 
-    def infer():
-        return device_operators.infer(lambda *_: warned.append(1), *tensors, smoothness, options)
+    def infer(values):
+        tensors = reference, values, confidence, smoothness
+        return device_operators.infer(lambda *_: warned.append("infer"), *tensors, *config)
+
+    def plain(values):
+        where = device.space(reference, options)
+        x, _, _ = device.solve(where, values.view(-1, 1), confidence.view(-1, 1), 2.0, options)
+        return x.view(values.shape)
 
     replay._seen.clear()
-    key = device_operators.recording_key(*tensors, options)
+    key = device_operators.recording_key(reference, target, confidence, *config)
     inputs = Inputs(reference, target.view(-1, 1), confidence.view(-1, 1), 2.0)
-    assert infer() is None  # which is not remembered
+    assert infer(target) is None  # which is not remembered
     assert not replay._seen
     assert replay.solve(inputs, options) is None  # which is
     assert list(replay._seen) == [key]
-    expected = infer()
-    found = device_operators.infer_again(lambda *_: warned.append(2), key, options, *inputs)
-    assert torch.equal(found.view(target.shape), expected)
-    assert warned == [1, 2]
+    assert torch.equal(infer(target), plain(target))
+    other = inputs._replace(values=3 - 2 * inputs.values)
+    found = device_operators.infer_again(lambda *_: warned.append("again"), key, config, *other)
+    assert torch.equal(found.view(target.shape), plain(3 - 2 * target))
+    assert not torch.equal(found.view(target.shape), plain(target))
+    assert warned == ["infer", "again"]
     replay.forget()
     replay._seen.clear()
 
 
 @pytest.mark.skipif(COMPILED, reason="only the interpreter can look at addresses")
 @pytest.mark.parametrize(("kind", "seed"), [("pyramid", 0), ("multigrid", 1)])
-@pytest.mark.usefixtures("no_graphs")
+@pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind, seed):
     """It tells so afterwards: before, everything was computed, and had to stay in bounds."""
     from support.memory_check import within_bounds
