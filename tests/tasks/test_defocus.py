@@ -53,7 +53,7 @@ def test_a_sharp_object_stays_before_a_blurred_background(dtype: str) -> None:
     assert out.dtype == image.dtype
     inside = out[5:15, 5:15].astype(np.float64) - image[5:15, 5:15]
     assert np.abs(inside).max() <= (0 if dtype.startswith("u") else 1e-6)
-    assert np.abs(out[20:].astype(float) - image[20:]).max() > 0
+    assert out[20:].std() < 0.7 * image[20:].std()
 
 
 @pytest.mark.parametrize("radius", [0.3, 1.0, 2.7, -9.0])
