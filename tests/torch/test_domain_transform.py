@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="tensors need PyTorch")
 
 import bilateral.torch
 import torch
+from oracles import filters as oracle
 from support.examples import examples
 from support.filtered_tensors import (
     GRADIENTS,
@@ -42,24 +43,26 @@ from torch import Tensor
     st.integers(1, 4),
     st.sampled_from(["float32", "float64"]),
 )
-def test_one_image_is_what_arrays_give(
+def test_one_image_is_the_oracles(
     photo: Array, seed: int, maps: int, kind: str, lost: float, iterations: int, dtype: str
 ) -> None:
     rng = np.random.default_rng(seed)
     image = rng.normal(size=(*photo.shape[:2], maps)).astype(dtype)
     image[rng.uniform(size=image.shape) < lost] = np.nan
     image[0, 0] = 1
+    tolerance = 1e-10 if dtype == "float64" else 1e-3
     mass = some_weights(kind, photo.shape[:2], rng)
     if mass is not None:
         mass[0, 0] = mass.max() or 1.0
         mass = mass.astype(dtype)
-    expected = bilateral.domain_transform(image, photo, 5, 50, iterations, weights=mass)
+    expected, total = oracle.domain_transform(image, photo, 5, 50, iterations, mass)
     given_ = None if mass is None else torch.from_numpy(mass)
     found = bilateral.torch.domain_transform(
         tensor(image), tensor(photo), 5, 50, iterations, weights=given_
     )
     assert found.dtype == getattr(torch, dtype)
-    np.testing.assert_array_equal(array(found), expected)
+    reached = total > 1e-18 * total.max()  # elsewhere rounding decides the oracle's result
+    np.testing.assert_allclose(array(found)[reached], expected[reached], rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("photos", [1, 3])

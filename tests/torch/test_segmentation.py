@@ -28,6 +28,16 @@ def test_one_image_is_what_arrays_give() -> None:
     np.testing.assert_array_equal(found.movedim(0, -1).numpy(), expected)
 
 
+@pytest.mark.parametrize("edge", [14, 18])
+def test_labels_follow_the_edge_of_the_photograph(edge: int) -> None:
+    photo = 0.3 + 0.02 * torch.randn(3, 24, 32, generator=torch.Generator().manual_seed(0))
+    photo[..., edge:] += 0.5
+    left = torch.tensor([4.0, 4, -4, -4]).expand(3, 4)  # the coarse labels change at column 16
+    scores = torch.stack([left, -left, torch.full((3, 4), -9.0)])
+    labels = bilateral.torch.refine_segmentation(scores, photo.clamp(0, 1), labels=True)
+    assert torch.equal(labels, (torch.arange(32) >= edge).long().expand(24, 32))
+
+
 def test_the_task_hands_tensors_over() -> None:
     found = refine_segmentation(SCORES[None], IMAGE[None], labels=True)
     assert isinstance(found, Tensor)
