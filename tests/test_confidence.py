@@ -69,7 +69,7 @@ def test_variance_is_the_papers_formula(
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
 @pytest.mark.parametrize("value", [0, 3, 200])
-def test_a_constant_is_believed_everywhere(value: float, dtype: str) -> None:
+def test_a_constant_has_full_confidence(value: float, dtype: str) -> None:
     photo = np.random.default_rng(0).integers(0, 256, (9, 14, 3)).astype(np.uint8)
     c = edge_aware_variance(np.full((9, 14), value, dtype), photo)
     np.testing.assert_array_equal(c, np.ones((9, 14)))
@@ -85,7 +85,7 @@ def test_an_offset_does_not_matter(seed: int, offset: float) -> None:
 
 
 @given(seed=seeds, scale=st.sampled_from([1e-300, 1e-5, 1e5, 1e300]))
-def test_the_units_of_target_and_sigma_go_together(seed: int, scale: float) -> None:
+def test_target_and_sigma_may_have_any_common_unit(seed: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
     z, photo = rng.normal(size=(12, 15)), rng.uniform(size=(12, 15, 3))
     scaled = edge_aware_variance(scale * z, photo, sigma=scale)
@@ -98,7 +98,7 @@ def test_extreme_variances_stay_within_0_and_1() -> None:
 
 
 @given(seed=seeds)
-def test_what_is_not_finite_never_matters(seed: int) -> None:
+def test_values_that_are_not_finite_change_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     z, photo = rng.normal(size=(12, 15, 2)), rng.uniform(size=(12, 15, 3))
     z[rng.uniform(size=(12, 15)) < 0.4, 0] = nan
@@ -221,7 +221,7 @@ def obvious_error(own: Array, other: Array, y: int, x: int, sign: int) -> float:
     whole=st.booleans(),
     view=st.sampled_from(["left", "right"]),
 )
-def test_consistency_is_the_obvious_one(
+def test_consistency_matches_a_plain_loop(
     shape: tuple[int, int], share: float, seed: int, threshold: float, whole: bool, view: str
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -252,7 +252,7 @@ def test_a_slanted_plane_is_consistent_with_itself() -> None:
     np.testing.assert_array_equal(back, np.tile(x + right[0] <= 59, (3, 1)))
 
 
-def test_a_hidden_background_is_not_believed() -> None:
+def test_a_hidden_background_is_inconsistent() -> None:
     # A square at disparity 5 before a wall at 1: four columns of the wall beside it are hidden.
     left, right = np.ones((1, 40)), np.ones((1, 40))
     left[0, 20:30] = 5
@@ -262,7 +262,7 @@ def test_a_hidden_background_is_not_believed() -> None:
     assert hidden == [25, 26, 27, 28, 39]
 
 
-def test_mirrored_views_change_roles() -> None:
+def test_mirrored_views_swap_their_roles() -> None:
     left, right = np.random.default_rng(0).uniform(0, 5, (2, 7, 20))
     np.testing.assert_array_equal(
         left_right_consistency(right[:, ::-1], left[:, ::-1])[:, ::-1],

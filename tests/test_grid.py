@@ -304,7 +304,7 @@ def test_any_number_of_colours_in_one_tile(side: int, colours: int) -> None:
 
 
 @given(references(24), grid_options(), st.sampled_from([(), (1,), (2,), (5,), (9,)]), seeds)
-def test_splat_slice_and_blur_are_the_oracles(
+def test_splat_slice_and_blur_match_the_oracle(
     reference: Array, options: dict[str, Any], channels: tuple[int, ...], seed: int
 ) -> None:
     grid, expected = BilateralGrid(reference, **options), oracle.image_grid(reference, **options)
@@ -390,6 +390,6 @@ def test_the_sum_over_all_pixels_survives_a_splat(reference: Array, sigma: float
     assert grid.splat(np.ones(grid.shape)).sum() == grid.shape[0] * grid.shape[1]
 
 
-def test_repr_tells_the_size() -> None:
+def test_repr_shows_the_size() -> None:
     grid = BilateralGrid(np.zeros((16, 24), np.uint8))
     assert repr(grid) == "BilateralGrid(shape=(16, 24), n_vertices=6)"

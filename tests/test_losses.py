@@ -43,7 +43,7 @@ def test_the_weight_is_the_derivative_over_the_error(loss: Any, seed: int) -> No
 
 
 @given(all_losses)
-def test_at_zero(loss: Any) -> None:
+def test_value_and_curvature_at_zero(loss: Any) -> None:
     curvature = 2.0 if isinstance(loss, GemanMcClure) else 1.0
     assert loss.rho(0.0) == loss.rho(-0.0) == 0
     assert loss.weight(0.0) * loss.scale**2 == pytest.approx(curvature, rel=1e-12)
@@ -223,13 +223,13 @@ def dtype_of(name: str) -> Any:
         (Barron(-inf), False),
     ],
 )
-def test_convex_ones_say_so(loss: Any, convex: bool) -> None:
+def test_convex_is_true_for_convex_losses_only(loss: Any, convex: bool) -> None:
     assert loss.convex is convex
     e = np.linspace(-20, 20, 2001)
     assert (np.diff(loss.rho(e), 2) > -1e-12).all() == convex
 
 
-def test_values_compare_print_and_stay() -> None:
+def test_losses_compare_print_and_are_frozen() -> None:
     assert repr(GemanMcClure(2)) == "GemanMcClure(scale=2.0)"
     assert repr(Barron(-inf)) == "Barron(alpha=-inf, scale=1.0)"
     assert eval(repr(Barron(1, 3))) == Barron(1.0, np.float32(3))

@@ -36,7 +36,7 @@ def test_repairs_better_than_the_usual_remedy(sparse):
     assert result.pixels == 500 * 741
 
 
-def test_tells_every_step(sparse):
+def test_the_callback_is_called_after_every_step(sparse):
     result, steps = sparse
     assert [number for number, _ in steps] == list(range(1, result.info.iterations + 1))
 

@@ -25,7 +25,7 @@ ODD = (
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_names(name: str, here: Path, call: Main) -> None:
+def test_unusual_file_names(name: str, here: Path, call: Main) -> None:
     (here / "depth.png").rename(here / name)
     works(call("depth", "-o", f"out {name}.tif", "--", name, "photo.png"))
     assert io.read(here / f"out {name}.tif").shape == (48, 64)
@@ -44,7 +44,7 @@ def test_names_that_are_no_unicode(here: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_hostile_paths(here: Path, call: Main) -> None:
+def test_paths_that_cannot_be_used(here: Path, call: Main) -> None:
     (here / "loop").symlink_to("loop")
     (here / "loop.png").symlink_to("loop.png")
     (here / "tree").mkdir()
@@ -73,7 +73,7 @@ def test_forbidden_paths(here: Path, call: Main) -> None:
     fails(outcome, "locked/o.png: cannot be written: Permission denied")
 
 
-def test_hostile_content(here: Path, call: Main) -> None:
+def test_files_with_broken_content(here: Path, call: Main) -> None:
     whole = (here / "depth.png").read_bytes()
     bad = {
         "empty.png": b"",

@@ -44,7 +44,7 @@ def test_wrong_usage(here: Path, call: Main) -> None:
     assert sorted(here.iterdir()) == before
 
 
-def test_wrong_values_that_only_the_task_knows(here: Path, call: Main) -> None:
+def test_values_that_only_the_task_can_refuse(here: Path, call: Main) -> None:
     common = ("depth", "depth.png", "photo.png", "-o", "o.png")
     fails(call(*common, "--mask", "photo.png"), "photo.png", "one number per pixel")
     io.write(here / "small.png", np.zeros((5, 5), np.uint8))
@@ -74,7 +74,7 @@ def test_debug_shows_where(here: Path, call: Main) -> None:
     assert "Traceback" in err
 
 
-def test_an_error_of_ours_is_one_line(
+def test_an_unexpected_error_is_one_line(
     here: Path, call: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -85,7 +85,7 @@ def test_an_error_of_ours_is_one_line(
     fails(outcome, "unexpected RuntimeError: two lines", "--debug")
 
 
-def test_warnings_are_told_in_a_line(here: Path, call: Main) -> None:
+def test_each_warning_is_one_line(here: Path, call: Main) -> None:
     code, out, err = call(
         "solve", "photo.png", "depth.png", "-o", "o.png", "--max-iterations", 1, "--json",
         "--tolerance", 1e-9,

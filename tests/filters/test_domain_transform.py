@@ -65,7 +65,7 @@ def cases(draw: st.DrawFn, holes: bool = True) -> Case:
 
 
 @given(cases(holes=False), st.sampled_from([("float64", 1e-11), ("float32", 1e-4)]))
-def test_the_filter_is_the_oracles(case: Case, precision: tuple[str, float]) -> None:
+def test_the_filter_matches_the_oracle(case: Case, precision: tuple[str, float]) -> None:
     dtype, tolerance = precision
     x = case.filtered(case.image.astype(dtype))
     assert x.dtype == dtype
@@ -73,7 +73,9 @@ def test_the_filter_is_the_oracles(case: Case, precision: tuple[str, float]) -> 
 
 
 @given(cases(), st.sampled_from([("float64", 1e-10), ("float32", 1e-3)]))
-def test_with_weights_and_holes_it_is_the_oracles(case: Case, precision: tuple[str, float]) -> None:
+def test_the_filter_with_weights_and_holes_matches_the_oracle(
+    case: Case, precision: tuple[str, float]
+) -> None:
     dtype, tolerance = precision
     x = case.filtered(case.image.astype(dtype))
     exact, mass = case.exact()
@@ -110,7 +112,7 @@ def test_the_scale_of_the_weights_does_not_matter(case: Case, scale: float) -> N
 
 
 @given(cases(), seeds)
-def test_what_has_no_weight_never_matters(case: Case, seed: int) -> None:
+def test_values_without_weight_change_nothing(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
     other = case.image.copy()
     other[~case.known] = rng.choice([np.nan, np.inf, -np.inf])
@@ -202,7 +204,7 @@ def test_a_tiny_sigma_changes_nothing() -> None:
     np.testing.assert_array_equal(flat_only, image)
 
 
-def test_more_iterations_than_matter() -> None:
+def test_a_huge_number_of_iterations() -> None:
     rng = np.random.default_rng(0)
     image, photo = rng.normal(size=(20, 30)), rng.integers(0, 256, (20, 30)).astype(np.uint8)
     many = bilateral.domain_transform(image, photo, 8, 64, iterations=30)
@@ -239,7 +241,7 @@ def test_one_photograph_in_any_dtype(reference_dtype: str) -> None:
     np.testing.assert_allclose(raw, expected, atol=1e-12)
 
 
-def test_two_channels_guide_as_well() -> None:
+def test_a_reference_of_two_channels() -> None:
     rng = np.random.default_rng(0)
     image, photo = rng.normal(size=(20, 30)), rng.integers(0, 256, (20, 30, 2)).astype(np.uint8)
     exact, _ = oracle.domain_transform(image, photo, 8, 64)
@@ -315,6 +317,6 @@ def test_a_wrong_argument_is_named(
     assert told.lower() in message.lower()
 
 
-def test_nothing_known_where_there_is_weight() -> None:
+def test_weights_only_at_unknown_pixels_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"^image: .*weight above 0, got none"):
         bilateral.domain_transform(HOLED, PHOTO, 8, 8, weights=np.isnan(HOLED))

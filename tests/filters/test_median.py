@@ -55,7 +55,7 @@ def images(draw: st.DrawFn, dtypes: tuple[str, ...] = NATIVE + OTHERS) -> Array:
 @example(image=np.array([[-np.inf, np.inf, np.nan, np.nan]]), size=3)
 @example(image=np.array([[np.nan, 1.7e308, 1.6e308]]), size=3)
 @example(image=np.full((2, 2), 5e-324), size=3)
-def test_median_is_the_oracles(image: Array, size: int) -> None:
+def test_median_matches_the_oracle(image: Array, size: int) -> None:
     before = image.copy()
     out = bilateral.median(image, size)
     assert out.shape == image.shape

@@ -99,7 +99,7 @@ def scene() -> tuple[Array, Array, Array]:
     return np.clip(photo, 0, 255).astype(np.uint8), depth, blocky
 
 
-def test_blocks_go_and_edges_stay() -> None:
+def test_blocks_disappear_and_edges_stay() -> None:
     photo, depth, blocky = scene()
     found = bilateral.polish(blocky, photo, scale=0.3, smoothness=20, anchor=0.05)
     error = found - depth - 0.05
@@ -132,7 +132,7 @@ def test_means_and_spread_are_adjoint(shape: tuple[int, int], dtype: str, seed: 
     assert seen.means(x).dtype == seen.spread(low).dtype == dtype
 
 
-def test_back_projection_goes_downhill() -> None:
+def test_back_projection_lowers_the_loss() -> None:
     rng = np.random.default_rng(0)
     photo, depth, _ = scene()
     low = BlockMeans(np.zeros((8, 10)), depth.shape).means(depth) + rng.normal(0, 0.1, (8, 10))
@@ -205,14 +205,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "told"), WRONG)
-def test_wrong_input_is_told(change: dict[str, Any], told: str) -> None:
+def test_wrong_input_is_reported(change: dict[str, Any], told: str) -> None:
     good = {"image": np.zeros((4, 5)), "reference": np.zeros((4, 5), np.uint8), "scale": 1}
     with pytest.raises((TypeError, ValueError)) as error:
         bilateral.polish(**(good | change))
     assert str(error.value).startswith(told)
 
 
-def test_wrong_blocks_are_told() -> None:
+def test_wrong_blocks_are_reported() -> None:
     with pytest.raises(ValueError, match=r"^shape: expected at least the shape of low"):
         BlockMeans(np.zeros((4, 5)), (4, 4))
     with pytest.raises(ValueError, match=r"^weights: expected one number per pixel"):

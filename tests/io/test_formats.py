@@ -152,7 +152,7 @@ def test_jpeg_of_every_kind(mode: str, tmp_path: Path) -> None:
     assert np.abs(back.astype(int) - expected).mean() < 2
 
 
-def test_jpeg_out_is_close() -> None:
+def test_a_written_jpeg_is_close() -> None:
     photo = files.smooth((40, 50, 3))
     back = io.decode(io.encode(photo, "x.jpg"), Options())
     assert np.abs(back.astype(int) - photo).max() <= 3

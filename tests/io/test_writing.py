@@ -30,7 +30,7 @@ from support import files
         ("x.gif", np.zeros((4, 4), np.uint8), "ends with one of"),
     ],
 )
-def test_what_a_format_cannot_hold(
+def test_an_array_that_a_format_cannot_hold_is_an_error(
     name: str, array: files.Array, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(io.FileError, match=message):
@@ -69,7 +69,7 @@ def test_existing_files_are_kept_unless_asked(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_of_two_who_may_not_replace_one_wins(tmp_path: Path) -> None:
+def test_only_one_of_several_writers_without_overwrite_succeeds(tmp_path: Path) -> None:
     outcomes = []
 
     def attempt(number: int) -> None:
@@ -104,13 +104,13 @@ def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_a_killed_process_leaves_is_no_input(tmp_path: Path) -> None:
+def test_temporary_files_are_no_inputs(tmp_path: Path) -> None:
     name = f"{atomic.PREFIX}0123{atomic.SUFFIX}"
     assert name.startswith(".")
     assert formats.by_suffix(name) is None
 
 
-def test_nothing_is_written_after_giving_up(
+def test_nothing_is_written_after_an_interruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     half = tmp_path / f"{atomic.PREFIX}half{atomic.SUFFIX}"

@@ -51,7 +51,7 @@ def test_mixtures_of_few_fields_are_found(seed: int, rank: int, channels: int) -
 
 
 @given(seeds, st.sampled_from([0.3, 0.1, 0.01, 1e-3]), st.booleans())
-def test_the_tolerance_bounds_what_is_lost(seed: int, tolerance: float, holes: bool) -> None:
+def test_the_tolerance_bounds_the_lost_energy(seed: int, tolerance: float, holes: bool) -> None:
     # Smoothing makes no part of the target larger, summed over pixels by confidence.
     rng = np.random.default_rng(seed)
     target = mixed(12, 5, seed) * (0.5 ** np.arange(12)) + rng.normal(0, 0.1, (*SHAPE, 12))
@@ -83,7 +83,7 @@ def test_probabilities_still_sum_to_one_and_keep_their_order_but_for_ties(seed: 
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_most_labels_stay(seed: int) -> None:
+def test_low_rank_keeps_almost_all_labels(seed: int) -> None:
     target = probabilities(21, seed)
     solver = BilateralSolver(grid_of(seed), **EXACTLY)
     few, all_ = (solver.solve(target, rank_tolerance=rank) for rank in (0.01, None))
@@ -157,7 +157,7 @@ def test_a_warm_start_at_the_solution_takes_fewer_steps() -> None:
     np.testing.assert_allclose(again, x, atol=1e-3)
 
 
-def test_in_one_call() -> None:
+def test_solve_takes_the_rank_tolerance() -> None:
     reference = np.zeros(SHAPE, np.uint8)
     target = probabilities(12, 0)
     x, info = bilateral.solve(reference, target, rank_tolerance=0.01, return_info=True)

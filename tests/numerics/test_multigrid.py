@@ -160,7 +160,9 @@ def test_easy_problems_are_left_to_the_pyramid() -> None:
 
 @pytest.mark.parametrize("channels", [1, 3, 8, 9])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_threads_do_not_matter(dtype: str, channels: int, keep_num_threads: None) -> None:
+def test_any_number_of_threads_gives_the_same_bits(
+    dtype: str, channels: int, keep_num_threads: None
+) -> None:
     shape = (300, 400)
     photo, depth = scene(shape)
     target = np.stack([depth * (k + 1) for k in range(channels)], axis=2).astype(dtype)
@@ -174,7 +176,7 @@ def test_threads_do_not_matter(dtype: str, channels: int, keep_num_threads: None
     np.testing.assert_array_equal(results[0], results[2])
 
 
-def test_a_solver_sees_new_confidences_and_smoothness() -> None:
+def test_a_grid_serves_several_confidences_and_smoothnesses() -> None:
     photo, depth = scene()
     grid = BilateralGrid(photo)
     for known, smoothness in ((0.01, 4.0), (0.1, 128.0), (0.01, 4.0)):
@@ -198,7 +200,7 @@ def test_float32_is_close_to_float64(smoothness: float) -> None:
 
 @examples(200)
 @given(problems(stiff=False), st.sampled_from(["nested", "pyramid", "flat"]))
-def test_solution_is_the_oracles(problem: Problem, initial: str) -> None:
+def test_solution_matches_the_oracle(problem: Problem, initial: str) -> None:
     options = {"preconditioner": "multigrid", "initial": initial, "tolerance": 0}
     x = problem.solve(**options, max_iterations=3000)
     assert np.isfinite(x).all()

@@ -94,7 +94,7 @@ def noisy(shape: tuple[int, ...] = (40, 56), seed: int = 0) -> tuple[Array, Arra
 
 @examples(150)
 @given(problems(largest=16, stiff=False), losses, st.integers(1, 5))
-def test_rounds_are_the_oracles(problem: Problem, name: str, rounds: int) -> None:
+def test_rounds_match_the_oracle(problem: Problem, name: str, rounds: int) -> None:
     loss = LOSSES[name](spread(problem))
     solver = solver_of(problem, **EXACTLY)
     x = solver.solve_robust(problem.target, problem.confidence, loss, rounds)
@@ -104,7 +104,7 @@ def test_rounds_are_the_oracles(problem: Problem, name: str, rounds: int) -> Non
 
 
 @given(problems(largest=16, stiff=False), losses)
-def test_rounds_in_float32_are_the_oracles(problem: Problem, name: str) -> None:
+def test_rounds_in_float32_match_the_oracle(problem: Problem, name: str) -> None:
     loss = LOSSES[name](spread(problem))
     solver = solver_of(problem, tolerance=1e-6, max_iterations=3000)
     target = problem.target.astype(np.float32)
@@ -115,7 +115,7 @@ def test_rounds_in_float32_are_the_oracles(problem: Problem, name: str) -> None:
 
 
 @given(problems(largest=20), losses)
-def test_a_foreign_loss_gives_the_same(problem: Problem, name: str) -> None:
+def test_a_loss_of_another_class_gives_the_same(problem: Problem, name: str) -> None:
     loss = LOSSES[name](spread(problem))
     solver = solver_of(problem, **EXACTLY)
     known = solver.solve_robust(problem.target, problem.confidence, loss, 3)
@@ -170,7 +170,7 @@ def scene(seed: int) -> tuple[Array, Array, Array]:
 @pytest.mark.parametrize("smoothness", [1, 4])
 @pytest.mark.parametrize("scale", [5, 10, 20])
 @pytest.mark.parametrize("seed", range(8))
-def test_outliers_do_not_matter(seed: int, scale: float, smoothness: float) -> None:
+def test_outliers_hardly_change_the_result(seed: int, scale: float, smoothness: float) -> None:
     picture, clean, spoiled = scene(seed)
     solver = BilateralSolver(BilateralGrid(picture), smoothness)
     span = np.ptp(clean)
@@ -274,7 +274,7 @@ def test_the_result_has_the_targets_dtype(dtype: str) -> None:
     assert solver.solve_robust(given, dtype="float64").dtype == np.float64
 
 
-def test_every_pixel_may_lose_its_weight() -> None:
+def test_a_loss_that_gives_no_pixel_weight_stops_the_rounds() -> None:
     # Two far clusters in each vertex: the mean lies where this loss gives no weight to either.
     target = np.where(np.indices((16, 16)).sum(axis=0) % 2, 0.0, 1e6)
     solver = BilateralSolver(BilateralGrid(np.zeros((16, 16), np.uint8)))
@@ -367,7 +367,7 @@ def test_a_wrong_argument_is_named(
         (lambda e: e.astype(str), "<U"),
     ],
 )
-def test_a_foreign_losses_wrong_weights_are_told(weight: Any, told: str) -> None:
+def test_wrong_weights_of_another_loss_are_an_error(weight: Any, told: str) -> None:
     class Wrong:
         def rho(self, e: Array) -> Array:
             return e
@@ -382,7 +382,7 @@ def test_a_foreign_losses_wrong_weights_are_told(weight: Any, told: str) -> None
     assert told in str(caught.value)
 
 
-def test_an_error_inside_a_loss_is_the_callers() -> None:
+def test_an_error_inside_a_loss_reaches_the_caller() -> None:
     class Broken(GemanMcClure):
         def weight(self, _: Any) -> Any:
             raise RuntimeError("broken on purpose")

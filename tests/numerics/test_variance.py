@@ -139,7 +139,7 @@ def test_the_same_seed_gives_the_same_on_any_number_of_threads(keep_num_threads:
     assert np.mean(other[np.isfinite(other)] != found[0][np.isfinite(other)]) > 0.5
 
 
-def test_the_solvers_way_does_not_matter() -> None:
+def test_the_variance_does_not_depend_on_the_solvers_options() -> None:
     photo, confidence = example()
     grid = BilateralGrid(photo, 4)
     expected = BilateralSolver(grid).variance(confidence)

@@ -25,7 +25,9 @@ def solver_of(shape: tuple[int, int] = SHAPE, **options: Any) -> BilateralSolver
 
 @pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid", "jacobi"])
 @pytest.mark.parametrize("channels", [(), (1,), (3,)])
-def test_the_last_solution_is_there_at_once(channels: tuple[int, ...], preconditioner: str) -> None:
+def test_the_last_solution_is_found_again_in_two_steps(
+    channels: tuple[int, ...], preconditioner: str
+) -> None:
     target = np.multiply.outer(scene(SHAPE).depth, np.arange(1.0, 1 + (sum(channels) or 1)))
     target = target.reshape(*SHAPE, *channels)
     options = {"tolerance": 1e-5, "max_iterations": 3000, "preconditioner": preconditioner}
@@ -38,7 +40,7 @@ def test_the_last_solution_is_there_at_once(channels: tuple[int, ...], precondit
 
 
 @given(problems(), problems())
-def test_any_last_solution_leads_to_the_same(problem: Problem, other: Problem) -> None:
+def test_any_last_solution_leads_to_the_same_result(problem: Problem, other: Problem) -> None:
     grid = BilateralGrid(problem.reference, **problem.options)
     solver = BilateralSolver(grid, problem.smoothness, **EXACTLY)
     rng = np.random.default_rng(0)
@@ -97,7 +99,7 @@ def test_float32_after_large_float64() -> None:
     assert np.isfinite(x).all()
 
 
-def test_errors_say_what_to_do() -> None:
+def test_a_missing_last_solution_is_an_error_with_a_remedy() -> None:
     solver = solver_of()
     target = scene(SHAPE).depth
     with pytest.raises(ValueError, match=r"^warm_start: .*got none yet.*first"):
@@ -170,7 +172,7 @@ def test_a_pan_needs_half_the_steps(preconditioner: str, most: float) -> None:
     assert warm_steps <= cold_steps / 2
 
 
-def test_what_moved_is_not_carried_along() -> None:
+def test_a_moved_object_leaves_no_values_behind() -> None:
     # A bright square moves by its own size: nothing of its old place belongs to its new one.
     photos, depths = [], []
     for left in (16, 32):
@@ -252,7 +254,7 @@ def test_a_wrong_frame_leaves_the_solver_as_it_was(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid"])
-def test_a_cancelled_solve_keeps_what_it_has_and_may_go_on(preconditioner: str) -> None:
+def test_a_cancelled_solve_returns_its_steps_and_may_continue(preconditioner: str) -> None:
     depth, known = scene(SHAPE).depth, confidence(0.01)
     options: dict[str, Any] = {"preconditioner": preconditioner, "smoothness": 128}
     exact = solver_of(tolerance=1e-9, smoothness=128).solve(depth, known)

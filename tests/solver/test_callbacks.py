@@ -37,7 +37,7 @@ def test_the_callback_with_more_channels_than_one_group() -> None:
 
 @pytest.mark.parametrize("channels", [(), (3,), (9,)])
 @pytest.mark.parametrize("last", [1, 3])
-def test_a_true_result_ends_the_solve(last: int, channels: tuple[int, ...]) -> None:
+def test_a_callback_that_returns_true_ends_the_solve(last: int, channels: tuple[int, ...]) -> None:
     problem = photo((60, 70), 0.01, channels)
     paper = {"preconditioner": "pyramid", "tolerance": 1e-6, "return_info": True}
     x, info = problem.solve(callback=lambda step, _: step == last, **paper)

@@ -55,7 +55,7 @@ def test_residuals_estimate_the_error() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_residuals_do_not_depend_on_the_targets_unit_and_zero(dtype: str) -> None:
+def test_residuals_do_not_depend_on_the_unit_and_offset_of_the_target(dtype: str) -> None:
     problem = photo((30, 40), 0.3)
     _, info = problem.solve(target=problem.target.astype(dtype), return_info=True)
     # Powers of two scale without rounding.
@@ -101,7 +101,7 @@ def test_no_steps() -> None:
 
 
 @pytest.mark.parametrize("most", [2**31 - 1, 2**31, 2**63, 10**30])
-def test_any_number_of_steps_may_be_allowed(most: int) -> None:
+def test_a_huge_limit_of_steps(most: int) -> None:
     problem = photo((30, 40))
     np.testing.assert_array_equal(problem.solve(max_iterations=most), problem.solve())
 
@@ -136,7 +136,9 @@ def test_a_solve_ends_when_steps_no_longer_change_anything(
 
 @pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid", "jacobi"])
 @pytest.mark.parametrize("channels", [(), (3,)])
-def test_a_solution_is_a_good_warm_start(channels: tuple[int, ...], preconditioner: str) -> None:
+def test_a_warm_start_at_the_solution_takes_two_steps(
+    channels: tuple[int, ...], preconditioner: str
+) -> None:
     problem = photo((60, 70), 0.1, channels)
     options = {"preconditioner": preconditioner, "max_iterations": 3000, "tolerance": 1e-6}
     x, cold = problem.solve(**options, return_info=True)

@@ -209,7 +209,7 @@ def test_components_without_data_get_the_pyramid_start(problem: Problem, dtype: 
         np.testing.assert_array_equal(x[empty], unchanged[empty])
 
 
-def test_a_region_without_data_takes_its_surroundings_value() -> None:
+def test_a_region_without_data_takes_the_mean_of_its_surroundings() -> None:
     # Black cells x = 0, 1 hold 2 and 6; the white cell x = 3 is alone and meets them only at the
     # pyramid's top: it gets their mean.
     reference = np.array([[0, 0, 0, 255]], np.uint8)

@@ -25,7 +25,7 @@ def test_a_smooth_solve_is_filtered_by_its_reference(problem: Problem) -> None:
 
 @pytest.mark.parametrize("kind", ["solve", "solve_robust"])
 @pytest.mark.parametrize("reference", [REFERENCE, REFERENCE * np.uint16(257), REFERENCE / 255])
-def test_both_kinds_of_solve_take_it(kind: str, reference: Array) -> None:
+def test_plain_and_robust_solves_are_filtered(kind: str, reference: Array) -> None:
     solver = BilateralSolver(BilateralGrid(reference))
     plain, expected = getattr(solver, kind)(TARGET, return_info=True)
     found, info = getattr(solver, kind)(TARGET, smooth=PAIR, return_info=True)
@@ -33,7 +33,7 @@ def test_both_kinds_of_solve_take_it(kind: str, reference: Array) -> None:
     assert (info.iterations, info.residuals) == (expected.iterations, expected.residuals)
 
 
-def test_white_is_where_the_grid_has_it() -> None:
+def test_the_filter_uses_the_grids_reference_max() -> None:
     reference = REFERENCE.astype(float)
     found = bilateral.solve(reference, TARGET, smooth=PAIR, reference_max=255)
     plain = bilateral.solve(reference, TARGET, reference_max=255)
@@ -69,7 +69,7 @@ def test_several_channels() -> None:
         ((4, "4"), TypeError, "smooth[1]"),
     ],
 )
-def test_a_wrong_pair_is_named(value: Any, error: type[Exception], told: str) -> None:
+def test_a_wrong_value_of_smooth_is_named(value: Any, error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=r"^smooth") as caught:
         bilateral.solve(REFERENCE, TARGET, smooth=value)
     assert told in str(caught.value)

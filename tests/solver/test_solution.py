@@ -20,19 +20,19 @@ STARTS = [(p, i) for p in ("pyramid", "jacobi") for i in ("pyramid", "flat")]
 
 @examples(200)
 @given(problems())
-def test_solution_is_the_oracles(problem: Problem) -> None:
+def test_solution_matches_the_oracle(problem: Problem) -> None:
     x = problem.solve(**EXACTLY)
     assert x.dtype == np.float64
     assert_close(x, problem.exact(), problem, 1e-5)
 
 
 @given(problems(stiff=False))
-def test_solution_is_the_oracles_in_double_precision(problem: Problem) -> None:
+def test_solution_matches_the_oracle_in_double_precision(problem: Problem) -> None:
     assert_close(problem.solve(**EXACTLY), problem.exact(), problem, 1e-9)
 
 
 @given(problems())
-def test_solution_of_float32_is_the_oracles(problem: Problem) -> None:
+def test_solution_of_float32_matches_the_oracle(problem: Problem) -> None:
     x = problem.solve(target=problem.target.astype(np.float32), **EXACTLY)
     assert x.dtype == np.float32
     assert_close(x, problem.exact(), problem, 1e-4)
@@ -40,14 +40,14 @@ def test_solution_of_float32_is_the_oracles(problem: Problem) -> None:
 
 @pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid", "jacobi"])
 @pytest.mark.parametrize("known", [1.0, 0.1])
-def test_solution_of_a_photograph_is_the_oracles(known: float, preconditioner: str) -> None:
+def test_solution_of_a_photograph_matches_the_oracle(known: float, preconditioner: str) -> None:
     problem = photo((60, 70), known)
     x = problem.solve(preconditioner=preconditioner, **EXACTLY)
     assert_close(x, problem.exact(), problem, 1e-8)
 
 
 @given(problems(stiff=False))
-def test_float32_within_a_tolerance(problem: Problem) -> None:
+def test_float32_reaches_the_tolerance(problem: Problem) -> None:
     # Really in float32: the tolerance is not below 1e-5.
     x = problem.solve(target=problem.target.astype(np.float32), tolerance=1e-5, max_iterations=3000)
     assert_close(x, problem.exact(), problem, 0.01)
@@ -89,7 +89,7 @@ def test_the_papers_steps_in_float32_for_confidences_of_any_scale(scale: float) 
 
 
 @given(problems(stiff=False))
-def test_method_paper_is_the_oracles_algorithm(problem: Problem) -> None:
+def test_method_paper_matches_the_oracle_algorithm(problem: Problem) -> None:
     assert_close(problem.solve(method="paper"), problem.paper(), problem, 1e-9)
 
 
@@ -110,7 +110,7 @@ def test_method_paper_with_a_number_of_steps(problem: Problem, steps: int) -> No
 @pytest.mark.parametrize(("preconditioner", "initial"), STARTS)
 @examples(40)
 @given(problem=problems(stiff=False), steps=st.sampled_from([0, 1, 2, 3, 5, 15]))
-def test_each_step_is_the_oracles(
+def test_each_step_matches_the_oracle(
     problem: Problem, steps: int, preconditioner: str, initial: str
 ) -> None:
     options = {"preconditioner": preconditioner, "initial": initial}

@@ -50,7 +50,7 @@ def test_colours_fill_their_regions_and_do_not_cross_the_edge(two):
     assert_allclose(chroma(x)[:, 30:], np.broadcast_to(chroma(BLUE), (40, 30, 2)), atol=1.5)
 
 
-def test_the_papers_preset_does_much_the_same(two):
+def test_the_paper_preset_is_close_to_the_best_one(two):
     gray, marked = two
     assert_allclose(
         chroma(colorize(gray, marked, preset="paper")), chroma(colorize(gray, marked)), atol=3
@@ -114,7 +114,7 @@ def test_too_strong_colours_keep_their_hue():
     assert x.max() <= 1 + 1e-12
 
 
-def test_marked_picture_layer_and_mask_are_three_ways_to_say_the_same(two):
+def test_a_marked_picture_a_layer_and_a_mask_give_the_same(two):
     gray, marked = two
     layer, painted = layer_of(gray, marked)
     expected = colorize(gray, marked)
@@ -152,7 +152,7 @@ def test_gray_strokes_by_a_mask_keep_a_region_gray(two):
     assert np.abs(chroma(x)[:, :28]).max() > 20
 
 
-def test_unfinite_colours_are_no_strokes(two):
+def test_colours_that_are_not_finite_are_no_strokes(two):
     gray, marked = (a.astype(np.float32) / 255 for a in two)
     expected = colorize(gray, marked)
     spoiled = marked.copy()
@@ -163,7 +163,7 @@ def test_unfinite_colours_are_no_strokes(two):
     assert_array_equal(colorize(gray, layer), expected)
 
 
-def test_a_coloured_photograph_is_taken_by_its_luma(two):
+def test_a_coloured_photograph_is_reduced_to_its_luma(two):
     gray, marked = two
     tinted = np.stack([gray, gray - 2, gray - 9], axis=2)  # an old print
     painted = layer_of(gray, marked)[1]
@@ -172,7 +172,7 @@ def test_a_coloured_photograph_is_taken_by_its_luma(two):
     assert_allclose(chroma(x)[:, :28], np.broadcast_to(chroma(RED), (40, 28, 2)), atol=2)
 
 
-def test_texture_tells_surfaces_of_one_brightness_apart():
+def test_texture_separates_surfaces_of_equal_brightness():
     rng = np.random.default_rng(1)
     y, x = np.mgrid[:60, :60]
     rough = 120 + 40 * np.sign(np.sin(x * 2.1) * np.sin(y * 2.1)) + rng.normal(0, 6, (60, 60))
@@ -211,7 +211,7 @@ def test_tiny_pictures(shape):
     assert_allclose(chroma(x), np.broadcast_to(chroma(RED), (*shape, 2)), atol=1.5)
 
 
-def test_what_is_brighter_than_white_stays_gray():
+def test_pixels_brighter_than_white_stay_gray():
     gray = np.full((6, 8), 0.5)
     gray[:, 4:] = 1.5
     x = colorize(gray, np.broadcast_to((0.9, 0.3, 0.3), (6, 8, 3)), np.ones((6, 8), bool))
@@ -296,7 +296,7 @@ def test_wrong_types_are_refused(two):
         colorize(gray, marked, np.ones(gray.shape))
 
 
-def test_a_picture_that_differs_everywhere_is_told(two):
+def test_a_picture_that_differs_everywhere_gives_a_warning(two):
     gray, marked = two
     with pytest.warns(UserWarning, match="100 % of the pixels differ from gray"):
         colorize(gray, marked ^ 3)

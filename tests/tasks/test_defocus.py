@@ -35,7 +35,7 @@ def scene(before: float, behind: float) -> tuple[Array, Array, Array]:
 
 @pytest.mark.parametrize("channels", [(), (1,), (3,)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_is_in_focus_stays(dtype: str, channels: tuple[int, ...]) -> None:
+def test_pixels_in_focus_stay_unchanged(dtype: str, channels: tuple[int, ...]) -> None:
     image = random_image(dtype, channels)
     depth = np.full(image.shape[:2], 3.0)
     for out in (defocus(image, depth, 3.0, 50), defocus(image, depth * image.std(), 7.0, 0)):
@@ -156,7 +156,7 @@ def test_a_background_is_continued_behind_a_blurred_object() -> None:
     assert out[..., 2].max() == 0
 
 
-def test_a_slanted_surface_hides_what_lies_behind() -> None:
+def test_a_slanted_surface_hides_the_background() -> None:
     radius = np.tile(np.linspace(-2, 9, 80), (60, 1))
     image = np.ones((60, 80))
     radius[:, :20], image[:, :20] = -15, 0  # black, far behind
@@ -189,7 +189,7 @@ def test_integers_are_blurred_as_light() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-def test_srgb_there_and_back(dtype: str) -> None:
+def test_srgb_round_trip(dtype: str) -> None:
     values = np.arange(np.iinfo(dtype).max + 1).astype(dtype)
     light = color.srgb_to_linear(values)
     assert (np.diff(light) > 0).all()
@@ -212,7 +212,7 @@ def test_small_images(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.usefixtures("keep_num_threads")
-def test_threads_do_not_matter() -> None:
+def test_any_number_of_threads_gives_the_same_bits() -> None:
     rng = np.random.default_rng(0)
     image, radius = rng.uniform(size=(150, 200, 3)), rng.integers(-3, 9, (150, 200))
     results = []

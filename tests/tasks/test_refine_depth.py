@@ -26,7 +26,7 @@ def errors(found: Array, truth: Array, where: Array | None = None) -> tuple[floa
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.uint8])
-def test_a_constant_map_stays_what_it_is(preset: str, dtype: Any) -> None:
+def test_a_constant_map_stays_constant(preset: str, dtype: Any) -> None:
     photo = scenes.boxes(1, (40, 56)).photo
     depth = np.full(photo.shape[:2], 37, dtype)
     refined = refine_depth(depth, photo, preset=preset)
@@ -61,7 +61,7 @@ def test_the_unit_of_the_confidence_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_what_is_unknown_never_matters(preset: str) -> None:
+def test_values_of_unknown_pixels_change_nothing(preset: str) -> None:
     photo, truth = scenes.boxes(4, (48, 64))
     depth, rng = scenes.noisy(truth).astype(np.float64), np.random.default_rng(1)
     unknown = rng.uniform(size=depth.shape) < 0.3
@@ -86,7 +86,7 @@ def test_what_is_unknown_never_matters(preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", ["stereo", "sparse"])
-def test_zero_is_unknown_to_presets_that_say_so(preset: str) -> None:
+def test_some_presets_take_zero_as_unknown(preset: str) -> None:
     photo, truth = scenes.boxes(4, (48, 64))
     depth = scenes.noisy(truth)
     depth[10:20, 20:30] = 0
@@ -139,7 +139,7 @@ def test_references_of_other_dtypes(reference: Any) -> None:
     np.testing.assert_allclose(given, expected, atol=0.05)
 
 
-def test_values_that_mean_unknown_but_were_not_named_do_little_harm() -> None:
+def test_unnamed_invalid_values_are_removed_as_outliers() -> None:
     photo, truth = scenes.boxes(7)
     depth = scenes.noisy(truth, outliers=0)
     depth[::9, ::7] = 65535

@@ -67,7 +67,9 @@ def test_outlines_move_to_the_photograph(made: tuple[Array, Array, Array]) -> No
 
 
 @pytest.mark.parametrize("confidence", ["uniform", "entropy", "array"])
-def test_other_confidences_help_as_well(made: tuple[Array, Array, Array], confidence: str) -> None:
+def test_every_kind_of_confidence_improves_the_labels(
+    made: tuple[Array, Array, Array], confidence: str
+) -> None:
     photo, truth, logits = made
     c: Any = np.ones(truth.shape) if confidence == "array" else confidence
     found = refine_segmentation(logits, photo, labels=True, confidence=c)
@@ -294,7 +296,7 @@ def test_label_depth_is_one_in_the_middle_of_any_region() -> None:
     assert (cpu.label_depth(np.zeros((4, 5), np.int32), 3) == 1).all()
 
 
-def test_islands_take_the_label_around_them() -> None:
+def test_small_regions_take_the_label_around_them() -> None:
     labels = np.zeros((20, 30), np.int32)
     labels[:, 20:] = 2
     labels[5:8, 5:8] = 1

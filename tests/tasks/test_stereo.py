@@ -51,7 +51,7 @@ def painted(disparity: Array, dots: Array) -> Array:
     levels=st.sampled_from([1, 3, 256]),
     seed=seeds,
 )
-def test_intervals_are_the_oracles(
+def test_intervals_match_the_oracle(
     shape: tuple[int, int], most: int, window: int, margin: float, levels: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -85,7 +85,7 @@ def test_the_largest_costs_fit() -> None:
 
 
 @pytest.mark.usefixtures("keep_num_threads")
-def test_threads_do_not_matter() -> None:
+def test_any_number_of_threads_gives_the_same_bits() -> None:
     left, right = shifted(square(200, 160), np.random.default_rng(0))
     results = []
     for threads in (1, 2, 5):
@@ -214,7 +214,7 @@ def test_wrong_input(argument: str, value: Any, error: type[Exception], told: st
 
 @examples(20)
 @given(shape=shapes(20), seed=seeds)
-def test_views_of_two_scenes_give_something_finite(shape: tuple[int, int], seed: int) -> None:
+def test_views_of_two_scenes_give_finite_disparities(shape: tuple[int, int], seed: int) -> None:
     left, right = np.random.default_rng(seed).integers(0, 256, (2, *shape), dtype=np.uint8)
     _, c = match_blocks(left, right, 8)
     assert (c > 0).any(axis=1).all()  # the best pair of each row confirms itself

@@ -105,7 +105,7 @@ def test_holes_never_matter(preset: str) -> None:
     assert rmse(found, depth) < 1.3 * rmse(superres_depth(low, photo, preset=preset), depth) + 1
 
 
-def test_holes_are_kept_if_wanted() -> None:
+def test_keep_holes_leaves_the_holes() -> None:
     photo, depth = scene()
     low = np.rint(lowered(depth, (24, 32))).astype(np.uint16)
     low[4:9, 10:16] = 0
@@ -181,7 +181,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "told"), WRONG)
-def test_wrong_input_is_told(change: dict[str, Any], told: str) -> None:
+def test_wrong_input_is_reported(change: dict[str, Any], told: str) -> None:
     good = {"depth_lowres": np.ones((3, 4)), "reference": np.zeros((12, 16), np.uint8)}
     with pytest.raises((TypeError, ValueError)) as error:
         superres_depth(**(good | change))

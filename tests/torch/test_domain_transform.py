@@ -43,7 +43,7 @@ from torch import Tensor
     st.integers(1, 4),
     st.sampled_from(["float32", "float64"]),
 )
-def test_one_image_is_the_oracles(
+def test_one_image_matches_the_oracle(
     photo: Array, seed: int, maps: int, kind: str, lost: float, iterations: int, dtype: str
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -112,7 +112,7 @@ def test_references_of_any_dtype() -> None:
     torch.testing.assert_close(y, expected)
 
 
-def test_gradients_only_where_they_are_wanted() -> None:
+def test_no_gradient_reaches_the_reference() -> None:
     image, reference, weights = example(1, 1, 5, 6)
     image.requires_grad_()
     photo = (reference / 255.0).requires_grad_()
@@ -139,7 +139,7 @@ def test_gradients_are_finite_differences(
     assert derivatives_are_right("cpu", shape, photos, masses, weigh, part)
 
 
-def test_gradients_of_the_first_weight_to_come() -> None:
+def test_a_zero_weight_has_a_one_sided_derivative() -> None:
     """A weight of 0 has a derivative, too: on one side."""
     image, reference, weights = example(1, 1, 4, 5)
     weights[..., 2:] = 0
@@ -159,7 +159,7 @@ def test_gradients_of_the_first_weight_to_come() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_gradients_are_finite_however_far_a_pixel_is(dtype: torch.dtype) -> None:
+def test_gradients_of_far_pixels_are_finite(dtype: torch.dtype) -> None:
     image = torch.full((1, 1, 30, 40), torch.nan, dtype=dtype)
     image[0, 0, 3, 4] = 5
     image.requires_grad_()
@@ -174,7 +174,7 @@ def test_gradients_are_finite_however_far_a_pixel_is(dtype: torch.dtype) -> None
         assert grad.count_nonzero() <= 1
 
 
-def test_the_reverse_of_a_backward_is_refused() -> None:
+def test_second_derivatives_are_refused() -> None:
     image, reference, _ = example(1, 1, 3, 4)
     image.requires_grad_()
     y = bilateral.torch.domain_transform(image, reference, **OPTIONS)
@@ -192,7 +192,7 @@ def test_a_wrong_argument_is_named(
         bilateral.torch.domain_transform(**(arguments | {argument: value}))
 
 
-def test_an_error_tells_the_image() -> None:
+def test_an_error_names_the_image_of_the_batch() -> None:
     image = torch.cat([IMAGE, IMAGE * torch.nan])
     with pytest.raises(ValueError, match="got none") as caught:
         bilateral.torch.domain_transform(image, PHOTO, 8, 8)

@@ -78,7 +78,7 @@ def test_operators_keep_their_promises(shared: bool) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_compiled_without_breaks_it_trains_as_in_eager_mode(shared: bool) -> None:
+def test_a_compiled_layer_trains_as_in_eager_mode(shared: bool) -> None:
     photo, target, confidence, smoothness = example()
     if shared:
         photo, confidence = photo[:1], confidence[:1]
@@ -91,7 +91,7 @@ def test_compiled_without_breaks_it_trains_as_in_eager_mode(shared: bool) -> Non
     assert_all_close([without_grad(photo, target, **SIGMAS)], [plain], rtol=0, atol=0)
 
 
-def test_compiled_for_any_size() -> None:
+def test_a_layer_compiled_for_any_size() -> None:
     photo, target, confidence, smoothness = example()
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager", dynamic=True)
     for width in (26, 24):
@@ -304,7 +304,7 @@ def test_the_grid_is_kept_for_the_backward_and_forgotten_with_the_graph() -> Non
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_a_lost_grid_is_built_again(create_graph: bool) -> None:
+def test_a_backward_without_the_kept_grid_builds_it_again(create_graph: bool) -> None:
     y, h, given = solved()
     expected = torch.autograd.grad(y, given, h, create_graph=create_graph)
     with torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda value: value):
@@ -383,7 +383,7 @@ def test_without_pytorch_the_extra_is_named() -> None:
     assert "pip install 'bilateral[torch]'" in done.stderr
 
 
-def test_the_operators_derivatives_cannot_be_lost_silently() -> None:
+def test_the_gradient_operator_refuses_to_be_differentiated() -> None:
     """The operator for first derivatives alone refuses to be differentiated."""
     photo, target, confidence, smoothness = example()
     y, handle = operators.solve(photo, target, confidence, smoothness, None, *OPTIONS.arguments)
@@ -394,7 +394,7 @@ def test_the_operators_derivatives_cannot_be_lost_silently() -> None:
         of_target.sum().backward()
 
 
-def test_both_ways_to_the_first_derivatives_agree() -> None:
+def test_fused_and_composed_first_derivatives_agree() -> None:
     """With a graph of their own they are composed of operators, without in one."""
     y, h, given = solved()
     fused = torch.autograd.grad(y, given, h, retain_graph=True)

@@ -52,7 +52,7 @@ def check(f: Callable[..., Tensor], *tensors: Tensor) -> None:
 
 @pytest.mark.parametrize("maps", [1, 2])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_of_target_confidence_and_smoothness(channels: int, maps: int) -> None:
+def test_gradients_of_target_confidence_and_smoothness(channels: int, maps: int) -> None:
     photo, target, confidence, smoothness = example(channels, maps)
 
     def f(t: Tensor, c: Tensor, s: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ def test_of_target_confidence_and_smoothness(channels: int, maps: int) -> None:
     check(f, target, confidence, smoothness)
 
 
-def test_without_a_confidence() -> None:
+def test_gradients_without_a_confidence() -> None:
     photo, target, _, smoothness = example(1, 1)
 
     def f(t: Tensor, s: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def scattered(values: Tensor, where: Tensor) -> Tensor:
     return flat.index_put((where.flatten().nonzero()[:, 0],), values).view(where.shape)
 
 
-def test_where_parts_of_the_grid_have_no_data() -> None:
+def test_gradients_where_parts_of_the_grid_have_no_data() -> None:
     photo, target, confidence, smoothness = example(3, 2)
     confidence[:, :, 4:] = 0  # one shade: its value comes from the other one
     confidence[:, 2, 2] = 0
@@ -88,7 +88,7 @@ def test_where_parts_of_the_grid_have_no_data() -> None:
     check(f, target, confidence[known], smoothness)
 
 
-def test_a_part_without_data_has_no_gradients_of_its_own_but_hands_them_on() -> None:
+def test_gradients_at_a_part_without_data_go_to_the_part_with_data() -> None:
     photo, target, confidence, _ = example(1, 1)
     confidence[:, :, 4:] = 0
     t, c = with_grad(target, confidence)
@@ -112,7 +112,7 @@ def test_a_zero_confidence_beside_data_has_the_one_sided_derivative() -> None:
     assert c.grad[0, 2, 1] == pytest.approx(float(slope), rel=1e-4)
 
 
-def test_a_target_that_is_not_finite_gets_no_gradient_and_spreads_nothing() -> None:
+def test_values_that_are_not_finite_get_and_spread_no_gradient() -> None:
     photo, target, confidence, smoothness = example(3, 2)
     target[1, 2, 3], target[0, 4, 5] = torch.nan, -torch.inf  # unknown in both channels
     finite = torch.isfinite(target).all(0, keepdim=True)
@@ -132,7 +132,7 @@ def test_a_target_that_is_not_finite_gets_no_gradient_and_spreads_nothing() -> N
 
 
 @pytest.mark.parametrize("shared", ["reference and confidence", "reference", "confidence", "none"])
-def test_of_a_batch(shared: str) -> None:
+def test_gradients_of_a_batch(shared: str) -> None:
     ones, others = example(1, 2, seed=1), example(1, 2, seed=2)
     photo, target, confidence = (
         torch.stack([one, other]) for one, other in zip(ones[:3], others[:3], strict=True)
@@ -186,7 +186,9 @@ def photograph(height: int, width: int, seed: int = 0) -> Tensor:
 
 @pytest.mark.parametrize("known", [1.0, 0.1])
 @pytest.mark.parametrize("smoothness", [4.0, 32.0, 128.0])
-def test_at_the_usual_tolerance_within_one_percent(known: float, smoothness: float) -> None:
+def test_gradients_at_the_default_tolerance_are_within_one_percent(
+    known: float, smoothness: float
+) -> None:
     photo = photograph(120, 160)
     generator = torch.Generator().manual_seed(1)
     truth = photo.mean(0, keepdim=True)

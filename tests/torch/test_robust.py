@@ -80,7 +80,7 @@ def test_gradients(loss: Any) -> None:
     assert gradgradcheck(f, tensors, fast_mode=True)
 
 
-def test_a_loss_of_ones_own() -> None:
+def test_a_loss_defined_by_the_user() -> None:
     class Own:
         """Charbonnier's, written with tensors."""
 

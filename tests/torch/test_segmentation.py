@@ -20,7 +20,7 @@ IMAGE = torch.from_numpy(PHOTO).movedim(-1, 0)
 SCORES = torch.from_numpy(LOGITS).movedim(-1, 0).float()
 
 
-def test_one_image_is_what_arrays_give() -> None:
+def test_one_image_matches_the_array_task() -> None:
     expected = refine_segmentation(LOGITS.astype(np.float32), PHOTO)
     found = bilateral.torch.refine_segmentation(SCORES, IMAGE)
     assert found.shape == (3, 24, 32)
@@ -59,7 +59,7 @@ def test_a_batch_is_its_images_one_by_one() -> None:
     assert shared.shape == (2, 3, 24, 32)
 
 
-def test_one_image_of_logits_makes_all_of_them_logits() -> None:
+def test_one_image_of_logits_makes_the_batch_logits() -> None:
     scores = torch.stack([SCORES, SCORES.softmax(0)])
     found = bilateral.torch.refine_segmentation(scores, IMAGE)
     as_logits = bilateral.torch.refine_segmentation(scores, IMAGE, logits=True)
@@ -83,7 +83,7 @@ def test_a_foreground_of_one_channel() -> None:
     np.testing.assert_array_equal(mask.numpy(), expected)
 
 
-def test_it_is_for_inference() -> None:
+def test_the_result_has_no_gradient() -> None:
     found = bilateral.torch.refine_segmentation(SCORES.requires_grad_(), IMAGE)
     assert not found.requires_grad
 

@@ -224,7 +224,7 @@ def test_hints_name_the_argument_that_is_wrong() -> None:
         assert "target" not in str(caught.value)
 
 
-def test_the_first_wrong_confidence_is_told() -> None:
+def test_the_first_wrong_confidence_is_reported() -> None:
     for shape in ((6, 8), (40, 300)):
         for position in ((0, 0), (1, 7), (shape[0] - 1, shape[1] - 1), (shape[0] // 2, 5)):
             confidence = np.ones(shape)

@@ -210,7 +210,7 @@ def test_inputs_are_never_modified(problem: Problem, dtype: str) -> None:
         assert not np.shares_memory(x, array)
 
 
-def test_a_result_is_writable_and_ones_own() -> None:
+def test_a_result_is_writable_and_shares_no_memory() -> None:
     solver = BilateralSolver(BilateralGrid(np.zeros((6, 6), np.uint8), sigma_xy=2))
     target = np.random.default_rng(0).normal(size=(6, 6))
     first = solver.solve(target)

@@ -85,7 +85,7 @@ def test_each_pixel_falls_in_the_oracles_cell(case: Case) -> None:
 
 
 @given(cases(), st.sampled_from([(), (1,), (2,), (9,)]), seeds)
-def test_splat_slice_and_blur_are_the_oracles(
+def test_splat_slice_and_blur_match_the_oracle(
     case: Case, channels: tuple[int, ...], seed: int
 ) -> None:
     grid, expected = case.grid(), case.oracle()
@@ -110,7 +110,7 @@ def test_splat_slice_and_blur_are_the_oracles(
     smoothnesses,
     seeds,
 )
-def test_solution_is_the_oracles(
+def test_solution_matches_the_oracle(
     case: Case,
     channels: tuple[int, ...],
     kind: str,
@@ -132,7 +132,9 @@ def test_solution_is_the_oracles(
 
 @pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid"])
 @pytest.mark.parametrize("sigma_space", [(2, 3, 3), (1, 8, 8), (30, 2, 2)])
-def test_a_large_volume_is_the_oracles(preconditioner: str, sigma_space: tuple[float, ...]) -> None:
+def test_a_large_volume_matches_the_oracle(
+    preconditioner: str, sigma_space: tuple[float, ...]
+) -> None:
     # Of several bands: vertices whose neighbours along y and t are far away in memory.
     rng = np.random.default_rng(0)
     case = Case(rng.uniform(0, 3, (21, 40, 50, 1)).round(), (1.0,), sigma_space, "paper")
@@ -147,7 +149,7 @@ def test_a_large_volume_is_the_oracles(preconditioner: str, sigma_space: tuple[f
 
 
 @given(cases(6), seeds)
-def test_steps_of_the_papers_method_are_the_oracles(case: Case, seed: int) -> None:
+def test_steps_of_the_papers_method_match_the_oracle(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
     target, confidence = rng.normal(size=(2, *case.shape))
     confidence = np.maximum(confidence, 0) + 1e-3
@@ -247,7 +249,7 @@ def test_one_feature_needs_no_axis() -> None:
     np.testing.assert_array_equal(image.coordinates(), same.coordinates())
 
 
-def test_features_have_their_own_unit() -> None:
+def test_features_may_have_any_unit() -> None:
     rng = np.random.default_rng(0)
     features = rng.uniform(-3, 3, (20, 30, 2)) * 1e-13
     grid = BilateralGrid.from_features(features, 1e-13, 5)
@@ -356,7 +358,7 @@ def message(*args: Any, **options: Any) -> str:
     return str(error.value)
 
 
-def test_wrong_features_are_told() -> None:
+def test_wrong_features_are_reported() -> None:
     image = np.zeros((4, 5, 2))
     assert message(np.zeros((4, 5, 9)), 1, 4).startswith("features: expected shape (H, W, C)")
     assert "sigma_space as (t, y, x)" in message(np.zeros((4, 5, 90)), 1, 4)
@@ -377,7 +379,7 @@ def test_wrong_features_are_told() -> None:
     assert "got inf at frame 2, row 3, column 4" in message(volume, 1, 4)
 
 
-def test_more_cells_than_a_key_can_tell_apart_are_told() -> None:
+def test_too_many_cells_for_a_key_are_an_error() -> None:
     rng = np.random.default_rng(0)
     features = rng.uniform(size=(6, 7, 8))
     told = message(features, 1e-9, 4)
@@ -388,14 +390,14 @@ def test_more_cells_than_a_key_can_tell_apart_are_told() -> None:
     assert grid.n_vertices == 42
 
 
-def test_a_video_without_sigma_t_is_told() -> None:
+def test_a_video_without_sigma_t_is_reported() -> None:
     with pytest.raises(ValueError, match=r"^reference: .* A video needs sigma_t"):
         BilateralGrid(np.zeros((3, 4, 5, 3), np.uint8))
     with pytest.raises(ValueError, match=r"^reference: expected a gray video"):
         BilateralGrid(np.zeros((4, 5), np.uint8), sigma_t=2)
 
 
-def test_a_wrong_place_in_a_video_is_told() -> None:
+def test_a_wrong_place_in_a_video_is_reported() -> None:
     solver = BilateralSolver(BilateralGrid(np.zeros((3, 4, 5), np.uint8), sigma_t=2))
     confidence = np.ones((3, 4, 5))
     confidence[1, 2, 3] = -1
