@@ -1,4 +1,4 @@
-"""Confidences against the obvious loops, and by their properties."""
+"""Confidences match plain loops and have their properties."""
 
 import math
 from typing import Any
@@ -241,7 +241,7 @@ def test_consistency_matches_a_plain_loop(
 
 
 def test_a_slanted_plane_is_consistent_with_itself() -> None:
-    # What is at x' = x - d_L(x) in the right view has d_R(x') = d_L(x).
+    # The point at x' = x - d_L(x) in the right view has d_R(x') = d_L(x).
     x = np.arange(60)
     left = np.tile(2 + x / 10, (3, 1))
     right = np.tile(2 + (x + 2) / 9, (3, 1))

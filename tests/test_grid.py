@@ -1,4 +1,4 @@
-"""The grid against the oracle: which cell each pixel falls in, splat, slice and blur."""
+"""The grid matches the oracle: cells of the pixels, splat, slice and blur."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def order(vertices: Array) -> Array:
 
 
 def same_partition(a: Array, b: Array) -> bool:
-    """Whether two lists of cells put the same pixels together."""
+    """Return True if two lists of cells group the same pixels."""
     pairs = np.column_stack([np.unique(x, axis=0, return_inverse=True)[1].ravel() for x in (a, b)])
     return len(np.unique(a, axis=0)) == len(np.unique(b, axis=0)) == len(np.unique(pairs, axis=0))
 
@@ -57,7 +57,7 @@ def test_each_pixel_falls_in_the_oracles_cell(reference: Array, options: dict[st
     assert grid.shape == reference.shape[:2]
     assert grid.coordinates().dtype == np.int64
     np.testing.assert_array_equal(cells(grid), expected)
-    # Nothing but the occupied cells, each once.
+    # Every occupied cell is one vertex.
     assert grid.n_vertices == len(np.unique(expected, axis=0))
 
 
@@ -87,7 +87,7 @@ def test_reference_max_sets_white(
     sigma: float,
     seed: int,
 ) -> None:
-    # Below the largest value, too: the image is then brighter than white.
+    # White below the largest value makes parts of the image brighter than white.
     rng = np.random.default_rng(seed)
     reference = as_dtype(picture("textured", shape + channels, rng), dtype)
     white = share * WHITE[dtype]
@@ -330,7 +330,7 @@ def test_splat_slice_and_blur_match_the_oracle(
 def test_the_last_cell_of_a_channel_is_no_neighbour_of_the_next_ones_first(
     dtype: str, levels: int
 ) -> None:
-    # Every combination of cells 0..levels - 1: a key without room to spare would carry over.
+    # Every combination of cells 0..levels - 1: a key without a spare bit would carry over.
     rng = np.random.default_rng(levels)
     color = rng.integers(0, levels, (20, 20, 3))
     yuv = 8 * (color + 0.5) - [0, 128, 128]

@@ -20,7 +20,7 @@ sigmas = st.sampled_from([1.0, 2.0, 3.0]) | st.floats(0.4, 12)
 
 @dataclass(frozen=True)
 class Case:
-    """Pixels with features, the sizes of their cells, and the oracle's grid."""
+    """Features of pixels, the sizes of their cells, and the oracle's grid."""
 
     features: Array
     sigmas: tuple[float, ...]
@@ -135,7 +135,7 @@ def test_solution_matches_the_oracle(
 def test_a_large_volume_matches_the_oracle(
     preconditioner: str, sigma_space: tuple[float, ...]
 ) -> None:
-    # Of several bands: vertices whose neighbours along y and t are far away in memory.
+    # Several bands: neighbours along y and t are far away in memory.
     rng = np.random.default_rng(0)
     case = Case(rng.uniform(0, 3, (21, 40, 50, 1)).round(), (1.0,), sigma_space, "paper")
     target, known = rng.normal(size=case.shape), rng.uniform(size=case.shape) < 0.1
@@ -161,7 +161,7 @@ def test_steps_of_the_papers_method_match_the_oracle(case: Case, seed: int) -> N
     np.testing.assert_allclose(x, np.asarray(grid.S.T @ y).reshape(x.shape), atol=1e-7)
 
 
-# The same grid by other ways
+# Equal grids from different arguments
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -205,7 +205,7 @@ def test_cells_of_one_frame_smooth_each_frame_alone() -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_any_axis_of_a_volume_may_be_the_image(axis: int) -> None:
-    # One voxel thick along an axis, with the blur given: the same edges as an image's.
+    # A volume of one voxel along an axis has the edges of an image.
     rng = np.random.default_rng(0)
     features, target = rng.uniform(0, 40, (24, 32, 2)), rng.normal(size=(24, 32))
     image = BilateralGrid.from_features(features, 10, (4, 6))
@@ -257,7 +257,7 @@ def test_features_may_have_any_unit() -> None:
     np.testing.assert_array_equal(grid.coordinates(), same.coordinates())
 
 
-# What else a solver does, on videos
+# Other functions of the solver on videos
 
 
 def clip() -> tuple[Array, Array]:
@@ -385,7 +385,7 @@ def test_too_many_cells_for_a_key_are_an_error() -> None:
     told = message(features, 1e-9, 4)
     assert told.startswith("features: expected at most 2^127 cells")
     assert "larger sigmas" in told
-    # A few fine ones are no matter.
+    # A few features with tiny sigmas still fit.
     grid = BilateralGrid.from_features(features, [1e-9] * 3 + [0.1] * 5, 4)
     assert grid.n_vertices == 42
 

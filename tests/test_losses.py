@@ -1,4 +1,4 @@
-"""The losses by their mathematical properties, over random errors and at every special case."""
+"""Losses: mathematical properties at random errors and at every special case."""
 
 import math
 from typing import Any
@@ -69,7 +69,7 @@ def test_weights_fall_with_the_error(loss: Any, seed: int) -> None:
 
 @given(losses, seeds)
 def test_a_quadratic_of_that_weight_touches_and_majorizes(loss: Any, seed: int) -> None:
-    # What makes reweighted least squares descend: the next problem lies above the loss.
+    # Reweighted least squares descends because the next problem lies above the loss.
     e = errors_of(seed, loss.scale, largest=100)
     a, b = e[:, np.newaxis], e[np.newaxis]
     rounding = 1e-13 * (1 + loss.rho(a) + loss.rho(b))

@@ -58,7 +58,7 @@ def test_units(here: Path, call: Main) -> None:
     assert (steps.dtype, metres.dtype) == (np.uint16, np.float32)
     assert io.read(here / "metres.npy").dtype == np.float64
     np.testing.assert_allclose(metres, steps * 0.001, atol=0.0006)
-    # Floats are in units already.
+    # Floating-point files are in metres already.
     works(call("depth", "metres.pfm", "photo.png", "-o", "b.pfm", "--depth-scale", 0.001))
     assert 1 < np.median(io.read(here / "b.pfm")) < 4
 

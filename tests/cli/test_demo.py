@@ -1,4 +1,4 @@
-"""The demo: what it writes, reports and refuses."""
+"""The demo: its files, its report and its errors."""
 
 import sys
 
@@ -15,9 +15,9 @@ from bilateral.cli.demo import runner, scenes
 from bilateral.cli.display import colormaps
 from bilateral.cli.main import main
 
-MEASURED = ("superres", "stereo")  # not the truth with something taken away
-WRONG = {"segment": 0.1}  # the part that is wrong at least
-SPARSE = next(scene for scene in runner.SCENES if scene.name == "sparse")
+MEASURED = ("superres", "stereo")  # their input is measured, not a spoiled truth
+WRONG = {"segment": 0.1}  # least fraction of wrong pixels
+SPARSE = next(scene for scene in demo.SCENES if scene.name == "sparse")
 
 
 @pytest.fixture(scope="module")

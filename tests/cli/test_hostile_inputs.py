@@ -1,4 +1,4 @@
-"""Odd names, paths that lead nowhere, and broken files."""
+"""Unusual file names, paths that cannot be used, and broken files."""
 
 import os
 from pathlib import Path

@@ -33,7 +33,7 @@ class ForkServer:
         )  # fmt: skip
 
     def run(self, *arguments: str, after: float = 0, number: int | None = None) -> int:
-        """The exit code; a signal is sent `after` some seconds."""
+        """Run the command, send it a signal `after` some seconds, return its exit code."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps([arguments, after, number]), file=self._process.stdin, flush=True)

@@ -50,7 +50,7 @@ def test_missing_packages_are_named(package: str, here: Path) -> None:
 
 
 def terminal(here: Path, *arguments: object) -> str:
-    """What the command shows on a terminal."""
+    """Run the command on a pseudo-terminal and return its output."""
     import pty
     import subprocess
 

@@ -1,4 +1,4 @@
-"""The domain transform against the oracle, and what it promises for any input."""
+"""The domain transform matches the oracle and has its properties for any input."""
 
 import itertools
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ sigmas_rgb = st.sampled_from([1.0, 16.0, 64.0, 1000.0]) | st.floats(0.1, 300)
 
 @dataclass(frozen=True)
 class Case:
-    """What `bilateral.domain_transform` takes, in float64, with at least one known pixel."""
+    """Arguments of `bilateral.domain_transform` in float64, with at least one known pixel."""
 
     image: Array
     reference: Array
@@ -79,7 +79,7 @@ def test_the_filter_with_weights_and_holes_matches_the_oracle(
     dtype, tolerance = precision
     x = case.filtered(case.image.astype(dtype))
     exact, mass = case.exact()
-    reached = mass > 1e-18 * mass.max()  # elsewhere the oracle itself is lost in rounding
+    reached = mass > 1e-18 * mass.max()  # elsewhere rounding decides the oracle's result
     np.testing.assert_allclose(x[reached], exact[reached], rtol=0, atol=tolerance)
 
 
@@ -312,7 +312,7 @@ def test_a_wrong_argument_is_named(
     with pytest.raises(error) as caught:
         bilateral.domain_transform(**(arguments | {argument: value}))
     message = str(caught.value)
-    # Which of two shapes is wrong, nobody knows.
+    # With two different shapes, the message names the image.
     assert message.startswith("image" if told == "" else argument)
     assert told.lower() in message.lower()
 

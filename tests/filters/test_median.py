@@ -1,4 +1,4 @@
-"""The median filter against its oracle and by its properties."""
+"""The median filter matches its oracle and has the properties of a median."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

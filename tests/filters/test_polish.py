@@ -1,4 +1,4 @@
-"""Polishing against a dense solve of the same equations, and block means."""
+"""`polish` matches a dense solve of the same equations; block means and their adjoint."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from support.strategies import WHITE, Array, as_dtype, picture, seeds, shapes
 
 
 def overlaps(length: int, blocks: int) -> Array:
-    """B along one axis, (blocks, length): the part of each block that each pixel makes."""
+    """B along one axis, (blocks, length): the fraction of each block that each pixel covers."""
     edges = np.arange(blocks + 1) * length / blocks
     pixels = np.arange(length)
     low, high = edges[:-1, np.newaxis], edges[1:, np.newaxis]

@@ -1,4 +1,4 @@
-"""Formats: every bit is kept, pages, palettes, and photographs upright."""
+"""Formats keep every bit; pages, palettes, and the orientation of photographs."""
 
 import io as streams
 import sys

@@ -115,10 +115,10 @@ SAMPLES = files.samples()
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """Cut, overwritten, lengthened or with numbers that are much too large."""
+    """Cut, overwrite or lengthen a file, or insert numbers that are much too large."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8))):
-        # Headers matter most.
+        # Most positions lie in the header, which readers trust.
         at = rng.randrange(min(len(changed), rng.choice((64, 400, 1 << 30))))
         kind = rng.randrange(6)
         if kind == 0:
@@ -167,7 +167,7 @@ def test_every_truncation_of_a_small_file_is_refused() -> None:
                 array = io.decode(data[:end], Options())
             except io.FileError:
                 continue
-            # What is missing was no pixel.
+            # The missing bytes held no pixel.
             assert files.bits(array) == files.bits(io.decode(data, Options())), (name, end)
 
 

@@ -1,4 +1,4 @@
-"""Writing: a file is complete or absent, and what a format cannot hold is refused."""
+"""Writing: a file is complete or absent; an array that a format cannot hold is an error."""
 
 import os
 import threading

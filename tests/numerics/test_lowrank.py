@@ -1,4 +1,4 @@
-"""Many channels through few: the same solution up to what the tolerance leaves out."""
+"""Low-rank solves of many channels differ from full solves by at most the tolerance."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def mixed(channels: int, rank: int, seed: int) -> Array:
 
 
 def probabilities(channels: int, seed: int) -> Array:
-    """Return class probabilities of which a few classes make up most."""
+    """Return class probabilities that are large for two classes only."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, 0.3, (*SHAPE, channels)) - 6
     x = np.arange(SHAPE[1])
@@ -52,7 +52,7 @@ def test_mixtures_of_few_fields_are_found(seed: int, rank: int, channels: int) -
 
 @given(seeds, st.sampled_from([0.3, 0.1, 0.01, 1e-3]), st.booleans())
 def test_the_tolerance_bounds_the_lost_energy(seed: int, tolerance: float, holes: bool) -> None:
-    # Smoothing makes no part of the target larger, summed over pixels by confidence.
+    # A solve never increases the confidence-weighted energy of a part of the target.
     rng = np.random.default_rng(seed)
     target = mixed(12, 5, seed) * (0.5 ** np.arange(12)) + rng.normal(0, 0.1, (*SHAPE, 12))
     confidence = rng.uniform(0, 1, SHAPE)
@@ -68,7 +68,7 @@ def test_the_tolerance_bounds_the_lost_energy(seed: int, tolerance: float, holes
 
 
 @given(seeds)
-@example(29082)  # where 1 % of the pixels have another label
+@example(29082)  # a seed with 1 % of changed labels
 def test_probabilities_still_sum_to_one_and_keep_their_order_but_for_ties(seed: int) -> None:
     target, tolerance = probabilities(21, seed), 0.01
     solver = BilateralSolver(grid_of(seed), **EXACTLY)
@@ -76,7 +76,7 @@ def test_probabilities_still_sum_to_one_and_keep_their_order_but_for_ties(seed: 
     assert info.rank <= 2
     np.testing.assert_allclose(x.sum(axis=2), 1, atol=1e-6)
     whole = solver.solve(target)
-    # If errors e make b the label instead of a, then a's lead was at most |e_a| + |e_b|.
+    # If errors e change the label from a to b, then a led by at most |e_a| + |e_b|.
     lead = whole.max(axis=2) - np.take_along_axis(whole, x.argmax(axis=2)[..., None], 2)[..., 0]
     spread = np.sum((target - target.mean(axis=(0, 1))) ** 2)
     assert np.sum(lead**2) <= 2 * 1.001 * tolerance * spread
@@ -108,7 +108,7 @@ def test_rank_of_every_kind_of_solve() -> None:
         (noise, {"rank_tolerance": 0}, 9),
         (noise[..., 0], {}, 1),
         (noise[..., 0], {"rank_tolerance": 0.01}, 1),
-        (noise[..., :2], {"rank_tolerance": 0.9}, 2),  # nothing to gain
+        (noise[..., :2], {"rank_tolerance": 0.9}, 2),  # too few channels to gain anything
     ]:
         x, info = solver.solve(target, return_info=True, **options)
         assert info.rank == rank

@@ -1,4 +1,4 @@
-"""The multigrid preconditioner and the nested start: convergence, and the odd grids."""
+"""The multigrid preconditioner and the nested start: convergence and unusual grids."""
 
 import functools
 import itertools
@@ -31,7 +31,7 @@ def oracle_grid(sigmas: tuple[float, float, float], blur: str) -> oracle.Grid:
 
 
 class Truth(NamedTuple):
-    """A system by the oracle, and its solution where there is data."""
+    """The oracle's system and its solution at the vertices with data."""
 
     A: Any
     y: Array
@@ -122,7 +122,7 @@ def test_the_nested_start_is_close() -> None:
 @pytest.mark.filterwarnings("ignore::bilateral.ConvergenceWarning")
 @pytest.mark.parametrize("known", [0.01, 0.1])
 def test_the_v_cycle_is_symmetric_and_positive(known: float) -> None:
-    # One step from 0 leads to alpha_j M r_j on the colour that conjugate gradients see, so that
+    # One step from 0 gives alpha_j M r_j on the colour that conjugate gradients keep, so that
     # r_i . x_j = alpha_j M_ij: equal products around a triangle mean that M is symmetric.
     grid = oracle_grid((8, 8, 8), "paper")
     rng = np.random.default_rng(0)
@@ -155,7 +155,7 @@ def test_easy_problems_are_left_to_the_pyramid() -> None:
         np.testing.assert_array_equal(x, expected)
 
 
-# What must not depend on anything else
+# Independence of threads, earlier solves and precision
 
 
 @pytest.mark.parametrize("channels", [1, 3, 8, 9])
@@ -195,7 +195,7 @@ def test_float32_is_close_to_float64(smoothness: float) -> None:
     assert np.sqrt(np.mean((single - double) ** 2)) <= 2e-4 * np.ptp(depth)
 
 
-# Odd grids
+# Unusual grids
 
 
 @examples(200)

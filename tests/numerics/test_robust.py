@@ -1,4 +1,4 @@
-"""The robust solver against the oracle's Algorithm 3, and the properties of its rounds."""
+"""The robust solver matches the oracle's Algorithm 3; properties of its rounds."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +41,7 @@ losses = st.sampled_from(sorted(LOSSES))
 
 @dataclass(frozen=True)
 class Foreign:
-    """A loss that the library does not know, but for its two methods."""
+    """A loss of a class outside the library: only its two methods are known."""
 
     inside: Any
 
@@ -58,7 +58,7 @@ def solver_of(problem: Problem, **options: Any) -> BilateralSolver:
 
 
 def size(problem: Problem) -> float:
-    """Return the largest value: after the first round, it does not matter who had confidence."""
+    """Return the largest value of all pixels: the confidence counts in the first round only."""
     return float(np.abs(problem.target[np.isfinite(problem.target)]).max()) or 1.0
 
 
@@ -123,7 +123,7 @@ def test_a_loss_of_another_class_gives_the_same(problem: Problem, name: str) -> 
     assert np.abs(known - foreign).max() <= 1e-6 * size(problem)
 
 
-# The rounds descend
+# Descent
 
 
 @examples(200)
@@ -212,7 +212,7 @@ def test_joint_weights_of_one_channel() -> None:
         np.testing.assert_array_equal(x[..., 0], expected)
 
 
-# What the rounds are given
+# Inputs
 
 
 def test_one_round_is_a_plain_solve() -> None:
@@ -225,7 +225,7 @@ def test_one_round_is_a_plain_solve() -> None:
 
 
 def test_the_confidence_counts_in_the_first_round_only() -> None:
-    # A convex loss forgets where it started.
+    # A convex loss has one minimum, whatever the start.
     reference, target = noisy()
     confidence = np.random.default_rng(1).uniform(size=target.shape)
     solver = BilateralSolver(BilateralGrid(reference), tolerance=1e-6, max_iterations=3000)
@@ -275,7 +275,7 @@ def test_the_result_has_the_targets_dtype(dtype: str) -> None:
 
 
 def test_a_loss_that_gives_no_pixel_weight_stops_the_rounds() -> None:
-    # Two far clusters in each vertex: the mean lies where this loss gives no weight to either.
+    # Two distant clusters in each vertex: at their mean, this loss gives both no weight.
     target = np.where(np.indices((16, 16)).sum(axis=0) % 2, 0.0, 1e6)
     solver = BilateralSolver(BilateralGrid(np.zeros((16, 16), np.uint8)))
     x, info = solver.solve_robust(target, loss=Welsch(1.0), return_info=True)
@@ -283,7 +283,7 @@ def test_a_loss_that_gives_no_pixel_weight_stops_the_rounds() -> None:
     assert info.iterations == 1
 
 
-# When to stop
+# Stopping
 
 
 def test_min_change_ends_the_rounds() -> None:

@@ -1,4 +1,4 @@
-"""The variance of a solution against the exact inverse, within the stated statistical error."""
+"""The variance matches the exact inverse within the documented statistical error."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def example(kind: str = "sparse", seed: int = 0) -> tuple[Array, Array]:
 
 
 def standard_errors(found: Array, expected: Array, probes: int) -> Array:
-    """How many times the largest standard error lies between, where the variance is finite."""
+    """Return the differences in standard errors at the pixels with finite variance."""
     np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
     finite = np.isfinite(expected)
     return np.abs(found[finite] / expected[finite] - 1) / np.sqrt(2 / probes)
@@ -154,8 +154,8 @@ def test_no_data_at_all_is_infinite() -> None:
 
 
 def test_the_spread_of_solutions_of_noisy_targets() -> None:
-    # What the variance means: pixels with noise of variance 1 / confidence, around a constant,
-    # spread as A^-1 S c S^T A^-1, which smoothing's own uncertainty only adds to.
+    # Meaning of the variance: if pixels have noise of variance 1 / confidence, solutions
+    # spread as A^-1 S c S^T A^-1; the prior of the smoothness term only adds to it.
     photo, confidence = example("dense")
     solver = BilateralSolver(BilateralGrid(photo, 4), 1e5, tolerance=1e-5)
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Starting from the solver's last solution, and going on to the next frame of a video."""
+"""Warm starts from the last solution, on the same grid and on the next frame of a video."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -130,7 +130,7 @@ def test_from_several_python_threads_at_once() -> None:
     with ThreadPoolExecutor(6) as pool:
         for i, x in pool.map(work, range(30)):
             np.testing.assert_allclose(x, expected[i], atol=0.02)
-        # Frames that change meanwhile: every solve is one frame's.
+        # The frame changes during the solves: each solve uses one frame only.
         changes = [pool.submit(solver.update, frames[i % 2]) for i in range(10)]
         for _, x in pool.map(work, range(30)):
             assert np.isfinite(x).all()
@@ -149,7 +149,7 @@ def pan(frames: int, speed: int = 1, shape: tuple[int, int] = (240, 320)) -> lis
     return [tuple(part[:, cut] for part in whole) for cut in cuts]
 
 
-# The pyramid's own estimate of its error is too small where data is as sparse as here.
+# With such sparse data the pyramid underestimates its error.
 @pytest.mark.parametrize(("preconditioner", "most"), [("multigrid", 1), ("pyramid", 5)])
 def test_a_pan_needs_half_the_steps(preconditioner: str, most: float) -> None:
     options: dict[str, Any] = {"preconditioner": preconditioner, "max_iterations": 1000}
@@ -173,7 +173,7 @@ def test_a_pan_needs_half_the_steps(preconditioner: str, most: float) -> None:
 
 
 def test_a_moved_object_leaves_no_values_behind() -> None:
-    # A bright square moves by its own size: nothing of its old place belongs to its new one.
+    # A bright square moves by its width: its old and new place share no pixel.
     photos, depths = [], []
     for left in (16, 32):
         photo, depth = np.full((64, 64), 40, np.uint8), np.ones((64, 64))

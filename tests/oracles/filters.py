@@ -1,4 +1,4 @@
-"""The filters that follow a solve, as plainly as NumPy allows: float64, slow and obvious."""
+"""Oracle of the domain transform: plain NumPy in float64, slow and simple."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def domain_transform(
         for axis in (1, 0):
             step = np.abs(np.diff(levels, axis=axis)).sum(axis=2)
             F = _both_ways(F, a ** (1 + sigma_xy / sigma_rgb * step), axis)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where no weight arrives
+    with np.errstate(divide="ignore", invalid="ignore"):  # pixels that no weight reaches
         return F[..., :-1] / F[..., -1:], F[..., -1]
 
 

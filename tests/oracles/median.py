@@ -1,4 +1,4 @@
-"""The median filter, slow and obvious."""
+"""Oracle of the median filter: a plain loop."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ def median_filter(image: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 def median(values: NDArray[np.float64]) -> float:
-    """The middle one of what is not NaN, or the mean of the middle two."""
+    """Middle value, or mean of the two middle values, without NaN."""
     known = np.sort(values[~np.isnan(values)])
     if known.size == 0:
         return np.nan

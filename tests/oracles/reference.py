@@ -1,4 +1,4 @@
-"""The Fast Bilateral Solver (Barron & Poole, ECCV 2016) as plainly as NumPy and SciPy allow.
+"""The Fast Bilateral Solver (Barron & Poole, ECCV 2016) in plain NumPy and SciPy.
 
 Slow, float64, and independent of the library: the oracle of every other test. Names and equation
 numbers are the paper's. Pixels are in row-major order, ``D`` counts the grid's dimensions and
@@ -269,7 +269,7 @@ def solve_paper(
     initial: str = "pyramid",
     **grid_options: Any,
 ) -> Array:
-    """Return what the paper's PCG reaches, in the target's shape; options as for `image_grid`.
+    """Return the result of the paper's PCG in the target's shape; options as for `image_grid`.
 
     `preconditioner` is "pyramid" or "jacobi", `initial` is "pyramid" or "flat".
     """

@@ -1,4 +1,4 @@
-"""Block matching, slow and obvious."""
+"""Oracle of block matching: plain loops."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ CENSUS = [(dy, dx) for dy in range(-3, 4) for dx in range(-4, 5) if (dy, dx) != 
 
 
 def census(image: Gray) -> npt.NDArray[np.bool_]:
-    """Which of the neighbours of each pixel are darker, the border repeated."""
+    """Mark the darker neighbours of each pixel; the border is repeated."""
     height, width = image.shape
     padded = np.pad(image, ((3, 3), (4, 4)), mode="edge")
     shifted = [padded[3 + dy :, 4 + dx :][:height, :width] for dy, dx in CENSUS]
@@ -18,7 +18,7 @@ def census(image: Gray) -> npt.NDArray[np.bool_]:
 def costs(left: Gray, right: Gray, most: int, window: int) -> npt.NDArray[np.float64]:
     """Differing bits summed over windows, (H, W, most + 1); infinite where there is no partner.
 
-    Beyond the border the first and last columns go on; further rows do not count.
+    Windows repeat the first and last column, and leave out rows beyond the border.
     """
     height, width = left.shape
     a, b = census(left), census(right)
@@ -51,7 +51,7 @@ def intervals(
 
 
 def interval(cost: npt.NDArray[np.float64], margin: float) -> tuple[float, float]:
-    """Around the least cost, as far as straight lines between costs stay below the level.
+    """Interval around the least cost where straight lines between costs stay below the level.
 
     Beside the least cost both lines have the slope of the steeper one, and pass through the costs
     farther out.

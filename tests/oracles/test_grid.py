@@ -115,5 +115,5 @@ def test_affinity_is_bistochastic_and_symmetric(problem: Problem) -> None:
     np.testing.assert_allclose(W, W.T, rtol=1e-12)
     np.testing.assert_allclose(W.sum(axis=1), 1, rtol=1e-10)
     np.testing.assert_allclose((grid.S @ grid.S.T).toarray(), np.diag(grid.m), rtol=1e-10)
-    # Exactly, whatever is left of the iteration: the smoothness term of a constant is 0.
+    # Exactly, even if the iteration has not converged: a constant has no smoothness term.
     np.testing.assert_array_equal(grid.m, grid.n * (grid.B @ grid.n))

@@ -106,7 +106,7 @@ def test_pcg_reaches_the_direct_solution(
 @pytest.mark.parametrize("preconditioner", ["pyramid", "jacobi"])
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
 def test_each_pcg_step_is_optimal_in_the_krylov_space(preconditioner: str, steps: int) -> None:
-    # What defines Algorithm 2 in exact arithmetic: after k steps the error has the least A-norm in
+    # Definition of Algorithm 2 in exact arithmetic: after k steps the error has the least A-norm in
     # x_0 + span{M^-1 r_0, (M^-1 A) M^-1 r_0, ...}, for each channel by itself.
     problem = photo()
     grid = problem.grid

@@ -21,7 +21,7 @@ BLURS = ["paper", "uniform", (3.0, 0.5, 0.25), (2.0, 1.0, 0.0)]
 
 @dataclass
 class Problem:
-    """A tiny image with everything `solve` takes."""
+    """Arguments of `solve` for a tiny image."""
 
     reference: Image
     target: Array

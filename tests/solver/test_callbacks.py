@@ -1,4 +1,4 @@
-"""Callbacks: they see every step, may end a solve, raise and solve."""
+"""Callbacks: called after every step; they may end a solve, raise errors and solve."""
 
 from dataclasses import replace
 

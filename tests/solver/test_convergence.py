@@ -13,7 +13,7 @@ from oracles import reference as oracle
 from support.photo_problem import EXACTLY, assert_close, photo
 from support.strategies import Problem, problems, seeds
 
-# What is told about a solve
+# Information about a solve
 
 
 @pytest.mark.parametrize("channels", [(), (1,), (3,), (8,), (9,)])
@@ -114,7 +114,7 @@ def test_a_huge_limit_of_steps(most: int) -> None:
 def test_a_solve_ends_when_steps_no_longer_change_anything(
     dtype: str, tolerance: float, scale: float, offset: float
 ) -> None:
-    # Far from 0 the target's range is small against rounding.
+    # With a large offset, the range of the target is close to rounding errors.
     problem = photo((60, 70), 0.01)
     assert problem.confidence is not None
     x, info = problem.solve(
@@ -168,7 +168,7 @@ def test_a_warm_start_is_averaged_over_each_vertex() -> None:
     np.testing.assert_allclose(x.ravel(), S.T @ mean, rtol=1e-12, atol=1e-12)
 
 
-# Iteration counts: a preconditioner that gets worse shows here, not on a clock.
+# Iteration counts show a worse preconditioner; time is never measured.
 
 
 CEILINGS = [
@@ -193,7 +193,7 @@ def test_steps_to_convergence(
     options = {"preconditioner": preconditioner, "return_info": True}
     x, _ = problem.solve(tolerance=0, max_iterations=ceiling, **options)
     assert np.sqrt(np.mean((x - exact) ** 2)) <= 1e-6 * spread
-    # Neither does a solve go on for long after that.
+    # The solve stops soon after it has reached the tolerance.
     _, info = problem.solve(tolerance=1e-6, max_iterations=1000, **options)
     assert info.converged
     assert info.iterations <= 1.3 * ceiling

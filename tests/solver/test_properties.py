@@ -14,8 +14,6 @@ from oracles import reference as oracle
 from support.photo_problem import EXACTLY, assert_close, may_stop_early, photo
 from support.strategies import Problem, problems, seeds
 
-# Properties
-
 
 @may_stop_early
 @given(problems(), st.floats(-1e3, 1e3), st.sampled_from(["float32", "float64"]))
@@ -227,7 +225,7 @@ def test_two_vertices_by_hand() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_edges_of_a_wide_image_do_not_mix(dtype: str) -> None:
-    # 2100 / 8 > 255 cells: packed in base 255, the right edge would meet the left one's 1.
+    # 2100 / 8 > 255 cells: keys of base 255 would join the right edge to the left one.
     reference = np.full((64, 2100), 128, np.uint8)
     target, confidence = np.zeros((64, 2100), dtype), np.zeros((64, 2100))
     target[:, 0] = 1

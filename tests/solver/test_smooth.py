@@ -1,4 +1,4 @@
-"""A solve followed by the domain transform is the two after one another."""
+"""The option `smooth` filters a solution with the domain transform."""
 
 from typing import Any
 

@@ -15,9 +15,6 @@ from support.strategies import Problem, picture, problems
 STARTS = [(p, i) for p in ("pyramid", "jacobi") for i in ("pyramid", "flat")]
 
 
-# Against the oracle
-
-
 @examples(200)
 @given(problems())
 def test_solution_matches_the_oracle(problem: Problem) -> None:
@@ -48,7 +45,7 @@ def test_solution_of_a_photograph_matches_the_oracle(known: float, preconditione
 
 @given(problems(stiff=False))
 def test_float32_reaches_the_tolerance(problem: Problem) -> None:
-    # Really in float32: the tolerance is not below 1e-5.
+    # The solve stays in float32, since the tolerance is not below 1e-5.
     x = problem.solve(target=problem.target.astype(np.float32), tolerance=1e-5, max_iterations=3000)
     assert_close(x, problem.exact(), problem, 0.01)
 
@@ -70,14 +67,14 @@ def test_converged_means_close_to_the_solution(
     solver.max_iterations = 3000
     x, info = solver.solve(target.astype(dtype), confidence, return_info=True)
     assert info.converged
-    # The error is estimated: allow a factor of 30.
+    # The solver estimates its error: allow a factor of 30.
     rms = np.sqrt(np.mean((x - exact) ** 2)) / np.ptp(target[confidence > 0])
     assert rms <= 30e-5
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-4, 1e-2, 1.0, 1e6])
 def test_the_papers_steps_in_float32_for_confidences_of_any_scale(scale: float) -> None:
-    # Small grids: 25 steps are more than it takes, and must not lead away again.
+    # Small grids converge in fewer than 25 steps; the others must not diverge again.
     for seed in range(20):
         rng = np.random.default_rng(seed)
         target = rng.normal(size=(1, rng.integers(4, 30)))
@@ -97,7 +94,7 @@ def test_method_paper_matches_the_oracle_algorithm(problem: Problem) -> None:
 def test_method_paper_in_float32(problem: Problem) -> None:
     x = problem.solve(method="paper", target=problem.target.astype(np.float32))
     assert x.dtype == np.float32
-    # Before they converge, 25 steps on a hard problem amplify rounding.
+    # On a hard problem, 25 steps do not converge and amplify rounding errors.
     assert_close(x, problem.paper(), problem, 1e-3 if problem.smoothness <= 4 else 0.05)
 
 

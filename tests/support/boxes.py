@@ -11,7 +11,7 @@ SHAPE = (120, 160)
 
 
 class Scene(NamedTuple):
-    """A picture of boxes with shading, texture and noise, and their noisy depth."""
+    """Photograph of boxes with shading, texture and noise, and their noisy depth."""
 
     photo: Array
     depth: Array
@@ -19,7 +19,7 @@ class Scene(NamedTuple):
 
 @functools.cache
 def scene(shape: tuple[int, int] = SHAPE, boxes: int = 30) -> Scene:
-    """Boxes in random places and colours, each a plane of its own."""
+    """Return boxes in random places and colours; each is a plane in depth."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[: shape[0], : shape[1]] / max(shape)
     label = np.zeros(shape, int)
@@ -38,7 +38,7 @@ def scene(shape: tuple[int, int] = SHAPE, boxes: int = 30) -> Scene:
 
 
 def confidence(known: float | str, shape: tuple[int, int] = SHAPE) -> Array:
-    """Return 1 at a share of the pixels, or along a few strokes; 0 elsewhere."""
+    """Return 1 at a fraction of the pixels, or along a few strokes; 0 elsewhere."""
     rng = np.random.default_rng(1)
     if known != "scribbles":
         return (rng.uniform(size=shape) < known).astype(float)

@@ -1,11 +1,11 @@
-"""Edges of grids as tables (2 d, vertices), -1 for none, as they are packed on a device."""
+"""Convert the device's packed edges from and to tables (2 d, vertices), -1 for none."""
 
 import torch
 from bilateral.backends.cuda.grid.edges import BLOCK, Edges, pack_edges
 
 
 def packed(table: torch.Tensor, total: torch.Tensor) -> Edges:
-    """The edges of a table, of which the vertices from `total` on, (1,), are nonsense."""
+    """Pack a table; the vertices from `total`, (1,), on hold arbitrary values."""
     directions, room = table.shape
     blocks = torch.full((directions, -(-room // BLOCK) * BLOCK), 7, dtype=torch.int32)
     blocks = blocks.to(table.device)
@@ -15,7 +15,7 @@ def packed(table: torch.Tensor, total: torch.Tensor) -> Edges:
 
 
 def table(edges: Edges) -> torch.Tensor:
-    """Where each vertex's edges lead, direction by direction."""
+    """Return the neighbours of each vertex, one row per direction."""
     directions, words = edges.directions, edges.words.cpu().long()
     bits = (words[None, :] >> torch.arange(directions)[:, None]) & 1
     block = torch.arange(edges.room) // BLOCK * (BLOCK * directions)

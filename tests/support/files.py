@@ -13,7 +13,7 @@ Array = NDArray[Any]
 ANY_REAL = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "float16", "float32", "float64")
 GRAY, PAIR, RGB, RGBA, MANY = (), (2,), (3,), (4,), (21,)
 
-# What each format promises to keep bit for bit.
+# Dtypes and channels that each format keeps bit for bit.
 KEEPS = {
     ".png": (("uint8", "uint16"), (GRAY, PAIR, RGB, RGBA)),
     ".pfm": (("float32",), (GRAY, RGB)),
@@ -27,7 +27,7 @@ KEEPS = {
 
 
 def noise(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:
-    """Every bit pattern of a dtype may occur, NaN and infinities among them."""
+    """Return random bits as an array; NaN and infinities may occur."""
     kind = np.dtype(dtype)
     rng = np.random.default_rng(seed)
     if kind.kind == "b":
@@ -37,12 +37,12 @@ def noise(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:
 
 
 def bits(array: Array) -> bytes:
-    """All of an array, for comparisons that NaN does not spoil."""
+    """Return the bytes of an array, so that NaN equals NaN in comparisons."""
     return np.ascontiguousarray(array).tobytes()
 
 
 def samples() -> dict[str, bytes]:
-    """Valid files of all formats and of their important kinds, for mutation."""
+    """Return valid files of all formats and important kinds, as input of mutations."""
     found = {}
     for suffix, (dtypes, channels) in KEEPS.items():
         for dtype in (dtypes[0], dtypes[-1]):
@@ -57,14 +57,14 @@ def samples() -> dict[str, bytes]:
 
 
 def smooth(shape: tuple[int, ...]) -> Array:
-    """A picture that JPEG likes."""
+    """Return a smooth picture, which JPEG hardly changes."""
     y, x = np.mgrid[: shape[0], : shape[1]]
     gray = (4 * x + 3 * y).clip(0, 255).astype(np.uint8)
     return gray if len(shape) == 2 else np.stack([gray] * shape[2], axis=-1)
 
 
 def bomb(width: int, height: int) -> bytes:
-    """A PNG that claims any size, and holds almost nothing."""
+    """Return a small PNG file whose header claims a huge size."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return (

@@ -22,7 +22,7 @@ TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-5, torch.float16: 2e-3, tor
 
 
 def tensor(image: Array) -> Tensor:
-    """(H, W) or (H, W, K) to (K, H, W)."""
+    """Convert an array (H, W) or (H, W, K) to a tensor (K, H, W)."""
     return torch.from_numpy(image.reshape(*image.shape[:2], -1)).movedim(-1, 0)
 
 
@@ -50,7 +50,7 @@ def with_holes(image: Tensor, part: float = 0.3) -> Tensor:
 
 
 def one_by_one(image: Tensor, reference: Tensor, weights: Tensor | None, **options: Any) -> Array:
-    """What `bilateral.domain_transform` makes of each image."""
+    """Filter each image with `bilateral.domain_transform`."""
     count = len(image)
     out = []
     for i in range(count):

@@ -1,4 +1,4 @@
-"""Whether kernels stay within the tensors they are given, in Triton's interpreter."""
+"""Check in Triton's interpreter that kernels access only memory of their tensors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ import torch
 
 
 class _Checked:
-    """The interpreter's memory operations, after a look at their addresses."""
+    """Memory operations of the interpreter that check their addresses first."""
 
     def __init__(self, operations: Any) -> None:
         self._operations = operations
@@ -45,9 +45,9 @@ class _Checked:
 
 @contextmanager
 def within_bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail where a kernel reads or writes beyond its tensors, or these have gaps.
+    """Fail if a kernel accesses memory outside its tensors, or if a tensor is not contiguous.
 
-    What is not written is nonsense.
+    New memory holds NaN and large integers, so that reads before a write change results.
     """
     executor = getattr(interpreter, "GridExecutor", None)
     if not hasattr(executor, "_init_args_hst") or not hasattr(interpreter, "_interpreter"):
@@ -74,7 +74,7 @@ def within_bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _range(tensor: torch.Tensor) -> tuple[int, int]:
-    """From its first byte to the end of its last number."""
+    """Return the addresses of the first byte and of the end of the last number."""
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     last = sum((size - 1) * stride for size, stride in steps)
     return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()

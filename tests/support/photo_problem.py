@@ -1,4 +1,4 @@
-"""A problem with a photograph of three surfaces, and how to compare solutions."""
+"""Fixed problem with a photograph of three surfaces, and the comparison of solutions."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ may_stop_early = pytest.mark.filterwarnings("ignore::bilateral.ConvergenceWarnin
 def photo(
     shape: tuple[int, int] = (96, 128), known: float = 1.0, channels: tuple[int, ...] = ()
 ) -> Problem:
-    """Return a fixed problem: a noisy map of a photograph of three surfaces, with `known` data."""
+    """Return a photograph of three surfaces with a noisy map; `known` is the fraction of data."""
     rng = np.random.default_rng(0)
     y, x = np.mgrid[: shape[0], : shape[1]] / max(shape)
     surface = (x + 0.3 * y > 0.5).astype(int) + (np.hypot(x - 0.6, y - 0.4) < 0.2)

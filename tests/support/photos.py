@@ -1,4 +1,4 @@
-"""Images that look like photographs to a grid."""
+"""Random images with the number of grid vertices of a photograph."""
 
 import numpy as np
 

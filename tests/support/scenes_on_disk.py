@@ -22,7 +22,7 @@ class Scene(NamedTuple):
 
 
 def scene(seed: int = 0, shape: tuple[int, int] = (48, 64)) -> Scene:
-    """Two planes in millimetres, one in front of the other; noise, outliers, holes."""
+    """Return two planes in millimetres, one before the other, with noise, outliers and holes."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[: shape[0], : shape[1]]
     near = (np.abs(x - shape[1] / 2) < shape[1] / 4) & (y > shape[0] / 3)
@@ -35,7 +35,7 @@ def scene(seed: int = 0, shape: tuple[int, int] = (48, 64)) -> Scene:
 
 
 def folders(root: Path, count: int, shape: tuple[int, int] = (48, 64)) -> list[str]:
-    """`depths`, `photos` and `truths` below a folder, matched by name; the names."""
+    """Write `depths`, `photos` and `truths` below a folder; return their common names."""
     names = [f"frame {number:03}" for number in range(count)]
     for number, name in enumerate(names):
         made = scene(number, shape)
@@ -51,11 +51,11 @@ def folders(root: Path, count: int, shape: tuple[int, int] = (48, 64)) -> list[s
 
 
 def run(*arguments: object, cwd: Path | None = None, **options: Any) -> Any:
-    """The command in its own process."""
+    """Run the command in a process of its own."""
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, capture_output=True, timeout=60, **options)
 
 
 def records(text: str) -> list[dict[str, Any]]:
-    """The lines of ``--json``."""
+    """Parse the lines of ``--json``."""
     return [json.loads(line) for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""What the other tests draw: references, targets, confidences, options, whole problems.
+"""Hypothesis strategies: references, targets, confidences, options, whole problems.
 
 Hypothesis draws sizes, kinds and a seed; NumPy fills the arrays from the seed.
 """
@@ -96,7 +96,7 @@ def weights(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> Arra
 
 @dataclass(frozen=True)
 class Problem:
-    """What `bilateral.solve` takes, in float64."""
+    """Arguments of `bilateral.solve` in float64."""
 
     reference: Array
     target: Array
@@ -131,7 +131,7 @@ class Problem:
         return oracle.solve(self.reference, *given, smoothness=self.smoothness, **self.options)
 
     def paper(self, **options: Any) -> Array:
-        """Return what the oracle's PCG reaches."""
+        """Return the result of the oracle's PCG."""
         return oracle.solve_paper(
             self.reference,
             self.target,
@@ -146,8 +146,8 @@ class Problem:
 def problems(draw: st.DrawFn, largest: int = 24, stiff: bool = True) -> Problem:
     """A problem with at least one known pixel.
 
-    Stiff ones have confidences down to 1e-6 of the smoothness's size and below: their solution is
-    as well defined, but rounding decides where a fixed number of steps leads.
+    Stiff problems have confidences down to 1e-6 of the smoothness and below: the solution is
+    well defined, but rounding errors decide the result of a fixed number of steps.
     """
     image = draw(references(largest))
     shape = image.shape[:2]

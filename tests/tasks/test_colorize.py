@@ -1,4 +1,4 @@
-"""Colorization: what strokes are, what stays, and what is refused."""
+"""Colorization: strokes of every kind, the kept luma, and errors."""
 
 import numpy as np
 import pytest
@@ -146,7 +146,7 @@ def test_faint_strokes_count_less():
 def test_gray_strokes_by_a_mask_keep_a_region_gray(two):
     gray, marked = two
     mask = np.zeros(gray.shape, bool)
-    mask[10:13, 5:20] = mask[2:6, 35:55] = True  # nothing is painted at the second
+    mask[10:13, 5:20] = mask[2:6, 35:55] = True  # the second region has no paint
     x = colorize(gray, marked, mask)
     assert np.abs(chroma(x)[:, 32:]).max() < 2
     assert np.abs(chroma(x)[:, :28]).max() > 20

@@ -1,4 +1,4 @@
-"""Defocus: what must stay, where light may go, and what it looks like there."""
+"""Defocus: sharp pixels stay, light is preserved, highlights become discs or polygons."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def test_a_highlight_becomes_a_disc(radius: float) -> None:
     out = blurred(image, radius)
     y, x = np.mgrid[-20:21, -20:21]
     distance = np.hypot(x, y)
-    # Between two layers the disc of one lies in that of the other.
+    # A radius between two layers mixes two discs of similar size.
     level = 1 / (np.pi * radius**2)
     inside, outside = distance < abs(radius) - 1.5, distance > abs(radius) + 2.2
     assert abs(float(out.sum()) - 1) < 1e-4
@@ -141,7 +141,7 @@ def test_a_blurred_object_has_soft_edges_over_a_sharp_background() -> None:
     image, radius, _ = scene(5.0, 0.0)
     profile = blurred(image, radius)[30, 8:30]
     assert (np.diff(profile) >= -1e-5).all()
-    assert np.diff(profile).max() < 0.2  # the background goes on behind the edge
+    assert np.diff(profile).max() < 0.2  # the background continues behind the edge
     assert abs(float(profile[11] + profile[12]) / 2 - 0.5) < 0.02
     assert profile[5] < 0.01
     assert profile[-4] > 0.99

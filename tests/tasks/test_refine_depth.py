@@ -1,4 +1,4 @@
-"""Refined depth maps: what they promise, and what they make of made scenes."""
+"""`refine_depth`: properties for any input, and quality on synthetic scenes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ PRESETS = ("sensor", "stereo", "sparse")
 
 
 def errors(found: Array, truth: Array, where: Array | None = None) -> tuple[float, float]:
-    """Share of pixels off by more than 1, and the mean error."""
+    """Return the fraction of pixels with an error above 1, and the mean error."""
     e = np.abs(found.astype(float) - truth)[... if where is None else where]
     return float(np.mean(e > 1)), float(e.mean())
 

@@ -1,4 +1,4 @@
-"""refine_segmentation: what holds for any input, errors, and quality on a made scene."""
+"""`refine_segmentation`: properties for any input, errors, and quality on a synthetic scene."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def test_any_confidence_and_smoothness_converge(
 ) -> None:
     photo, truth, logits = made
     c = 10.0 ** np.random.default_rng(0).uniform(-9, 3, truth.shape)
-    p = refine_segmentation(logits, photo, confidence=c, smoothness=smoothness)  # warns of nothing
+    p = refine_segmentation(logits, photo, confidence=c, smoothness=smoothness)  # gives no warning
     np.testing.assert_allclose(p.sum(axis=2), 1, atol=1e-5)
 
 
@@ -219,7 +219,7 @@ def test_ignored_pixels_never_matter(
     )
     np.testing.assert_array_equal(a, b)
     assert np.isfinite(a).all()
-    assert (a.argmax(axis=2) == truth)[ignore > 0].mean() > 0.9  # the photograph tells
+    assert (a.argmax(axis=2) == truth)[ignore > 0].mean() > 0.9  # the photograph shows the label
 
 
 def test_pixels_that_are_not_finite_are_unknown(made: tuple[Array, Array, Array]) -> None:
@@ -251,7 +251,7 @@ def test_minus_infinity_is_a_logit(made: tuple[Array, Array, Array]) -> None:
 
 
 def test_small_regions_survive() -> None:
-    """A region as small as a network can tell must not go under in its surroundings."""
+    """A region as small as a cell of the network keeps its label."""
     photo = np.full((120, 160, 3), 90, np.uint8)
     photo[50:62, 70:82] = (200, 60, 60)
     truth = (photo[..., 0] > 100).astype(int)

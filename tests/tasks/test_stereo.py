@@ -1,4 +1,4 @@
-"""Stereo: the matcher against its oracle, and scenes whose disparities are known."""
+"""Stereo: the matcher matches its oracle; scenes with known disparities."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ from support.strategies import Array, as_dtype, seeds, shapes
 
 
 def shifted(disparity: Array, rng: np.random.Generator, channels: int = 3) -> tuple[Array, Array]:
-    """Random dots on surfaces of whole disparities, seen from two sides, in 0..1."""
+    """Return two views of random dots on surfaces of whole disparities, in 0..1."""
     height, width = disparity.shape
     right = rng.uniform(size=(height, width, channels))
-    left = rng.uniform(size=(height, width, channels))  # what the right view does not see
+    left = rng.uniform(size=(height, width, channels))  # pixels that the right view does not see
     y, x = np.mgrid[:height, :width]
     at = x - disparity
     nearest = np.full((height, width), -1)

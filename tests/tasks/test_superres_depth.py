@@ -1,4 +1,4 @@
-"""Depth super-resolution: the three presets on a made scene, holes, factors and wrong input."""
+"""Depth super-resolution: presets on a synthetic scene, holes, factors and wrong input."""
 
 from typing import Any
 

@@ -89,7 +89,7 @@ def test_calls_from_eight_python_threads_at_once(keep_num_threads: None) -> None
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_one_new_solver_from_eight_python_threads_at_once(dtype: str) -> None:
-    # What a grid prepares on its first use in float64 is prepared once.
+    # A grid prepares its float64 data on the first use, and only once.
     reference, target, confidence = problem_of(0)
     target = target.astype(dtype)
     solver = BilateralSolver(BilateralGrid(reference, 3), tolerance=1e-3)

@@ -1,4 +1,4 @@
-"""`domain_transform` of tensors: results of arrays, batches, dtypes, gradients and errors."""
+"""`domain_transform` of tensors matches the oracle: batches, dtypes, gradients and errors."""
 
 from typing import Any
 
@@ -119,7 +119,7 @@ def test_no_gradient_reaches_the_reference() -> None:
     y = bilateral.torch.domain_transform(image, photo, **OPTIONS, weights=weights)
     y.sum().backward()
     assert photo.grad is None
-    # All that a filter takes from the pixels sums to 1, so all gradients of the sum do to n.
+    # The filter's weights sum to 1 per pixel, so the gradients of the sum add up to n.
     assert image.grad is not None
     assert image.grad.sum().item() == pytest.approx(30)
     with torch.no_grad():
@@ -140,7 +140,7 @@ def test_gradients_are_finite_differences(
 
 
 def test_a_zero_weight_has_a_one_sided_derivative() -> None:
-    """A weight of 0 has a derivative, too: on one side."""
+    """A weight of 0 has a derivative from above."""
     image, reference, weights = example(1, 1, 4, 5)
     weights[..., 2:] = 0
     weights.requires_grad_()

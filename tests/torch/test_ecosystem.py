@@ -1,4 +1,4 @@
-"""The layer among PyTorch's tools: operators, compilers, transforms, autocast, workers, files."""
+"""The layer with PyTorch's tools: operators, compilers, transforms, autocast, workers, files."""
 
 import copy
 import gc
@@ -100,7 +100,7 @@ def test_a_layer_compiled_for_any_size() -> None:
 
 
 def test_a_compiled_layer_has_no_wrong_tangents() -> None:
-    """An operator without a forward mode would have silent zeros: the layer runs uncompiled."""
+    """An operator without forward mode would return zeros silently: the layer is not compiled."""
     photo, target, confidence, _ = example()
 
     def jvp(t: Tensor) -> Tensor:
@@ -208,7 +208,7 @@ def test_autocast_and_half_precision_compute_in_single() -> None:
 
 
 class Examples(Dataset[Tensor]):
-    """Solves in the process that loads."""
+    """Data set that solves in the worker process."""
 
     def __len__(self) -> int:
         return 4
@@ -223,7 +223,9 @@ class Examples(Dataset[Tensor]):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_workers_of_a_data_loader() -> None:
-    here = [Examples()[i] for i in range(4)]  # threads of this process must not matter to forks
+    here = [
+        Examples()[i] for i in range(4)
+    ]  # threads of this process must not disturb the forked ones
     loader = DataLoader(Examples(), num_workers=2, multiprocessing_context="fork")
     for found, expected in zip(loader, here, strict=True):
         assert torch.equal(found[0], expected)
@@ -297,7 +299,7 @@ def test_the_grid_is_kept_for_the_backward_and_forgotten_with_the_graph() -> Non
     y, h, given = solved()
     assert len(handles._adjoints) == before + 1
     torch.autograd.grad(y, given, h)
-    assert len(handles._adjoints) == before  # the graph is freed, and with it what it kept
+    assert len(kept._kept) == before  # the freed graph releases its grid
     y, h, given = solved()
     del y, given
     assert len(handles._adjoints) == before
@@ -355,7 +357,7 @@ def growth(steps: int, calls: int, backward: bool) -> int:
 @pytest.mark.stress
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's /proc")
 def test_a_thousand_calls_do_not_grow_the_memory() -> None:
-    assert growth(2, 1000, backward=False) < 4e6  # as much as a few grids
+    assert growth(2, 1000, backward=False) < 4e6  # the size of a few grids
     assert growth(2, 100, backward=True) < 4e6
 
 
@@ -384,7 +386,7 @@ def test_without_pytorch_the_extra_is_named() -> None:
 
 
 def test_the_gradient_operator_refuses_to_be_differentiated() -> None:
-    """The operator for first derivatives alone refuses to be differentiated."""
+    """The operator computes first derivatives only and refuses second ones."""
     photo, target, confidence, smoothness = example()
     y, handle = operators.solve(photo, target, confidence, smoothness, None, *OPTIONS.arguments)
     h = target.clone().requires_grad_()
@@ -395,7 +397,7 @@ def test_the_gradient_operator_refuses_to_be_differentiated() -> None:
 
 
 def test_fused_and_composed_first_derivatives_agree() -> None:
-    """With a graph of their own they are composed of operators, without in one."""
+    """With create_graph the derivatives use several operators, otherwise a fused one."""
     y, h, given = solved()
     fused = torch.autograd.grad(y, given, h, retain_graph=True)
     composed = torch.autograd.grad(y, given, h, create_graph=True)

@@ -1,4 +1,4 @@
-"""Derivatives of the layer: against finite differences, in both modes and twice, and exact ones."""
+"""Derivatives of the layer match finite differences, in both modes and twice, and exact ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -78,7 +78,7 @@ def scattered(values: Tensor, where: Tensor) -> Tensor:
 
 def test_gradients_where_parts_of_the_grid_have_no_data() -> None:
     photo, target, confidence, smoothness = example(3, 2)
-    confidence[:, :, 4:] = 0  # one shade: its value comes from the other one
+    confidence[:, :, 4:] = 0  # this shade takes its values from the other one
     confidence[:, 2, 2] = 0
     known = confidence > 0
 

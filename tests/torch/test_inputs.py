@@ -1,4 +1,4 @@
-"""What tensors the layer takes, what it makes of them, and what it says to wrong ones."""
+"""Inputs of the layer: shapes, dtypes, memory formats, and errors."""
 
 import warnings
 from typing import Any
@@ -97,7 +97,7 @@ def at(tensor: Tensor, value: float) -> Tensor:
     return tensor
 
 
-# what is wrong, its error, and what the message tells
+# wrong argument, error, text of the message
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"target": TARGET.numpy()}, TypeError, r"target: expected a tensor, got ndarray"),
     ({"photo": None}, TypeError, r"reference: expected a tensor, got NoneType"),

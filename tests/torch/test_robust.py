@@ -1,4 +1,4 @@
-"""The robust solver as a layer: its rounds, and their derivatives."""
+"""The robust layer: its rounds and their derivatives."""
 
 from typing import Any
 
@@ -50,7 +50,9 @@ def test_weights_are_the_losses(loss: Any) -> None:
 @pytest.mark.parametrize("maps", [1, 2])
 def test_the_rounds_of_the_solver_for_arrays(maps: int) -> None:
     photo, target, confidence = example(maps)
-    photo = 0.05 * photo  # no part without data, which the other fills in the first round only
+    photo = (
+        0.05 * photo
+    )  # every part has data: the array solver fills others in the first round only
     target[0, 3, 3] = torch.nan
     exact = {"tolerance": 1e-12, "max_iterations": 100}
     found = bilateral.torch.solve_robust(
@@ -82,7 +84,7 @@ def test_gradients(loss: Any) -> None:
 
 def test_a_loss_defined_by_the_user() -> None:
     class Own:
-        """Charbonnier's, written with tensors."""
+        """Charbonnier's loss, written with tensors."""
 
         def rho(self, e: Any) -> Any:
             raise NotImplementedError

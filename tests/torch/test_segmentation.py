@@ -1,4 +1,4 @@
-"""refine_segmentation of tensors: that of arrays, with PyTorch's shapes, dtypes and batches."""
+"""`refine_segmentation` of tensors: PyTorch's shapes, dtypes and batches."""
 
 from typing import Any
 

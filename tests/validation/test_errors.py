@@ -1,4 +1,4 @@
-"""Every wrong input raises a ValueError or TypeError that names the argument and what came."""
+"""Every wrong input raises a ValueError or TypeError that names the argument and its value."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ nan, inf = np.nan, np.inf
 
 Errors = type[Exception] | tuple[type[Exception], ...]
 
-# argument, wrong value, error, what the message tells of it
+# argument, wrong value, error, text of the message
 WRONG: list[tuple[str, Any, Errors, str]] = [
     # reference
     ("reference", np.zeros(6, np.uint8), ValueError, "(6,)"),
@@ -254,7 +254,7 @@ def test_a_solver_works_after_errors() -> None:
         np.testing.assert_array_equal(solver.solve(TARGET), expected)
 
 
-# Anything else that a caller may pass by mistake: an error, or a result, but no crash.
+# Arbitrary objects give an error or a result, but never a crash.
 
 THINGS = st.one_of(
     st.none(),
@@ -299,5 +299,5 @@ def test_anything_gives_a_result_or_an_error_that_names_the_argument(
     except (ValueError, TypeError) as error:
         x, message = np.zeros(1), str(error)
     assert np.isfinite(x).all()
-    # What is too large may be the reference or too small its maximum.
+    # A small reference_max may be reported as a too large reference.
     assert message.startswith("reference" if argument == "reference_max" else argument)

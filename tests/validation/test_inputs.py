@@ -1,4 +1,4 @@
-"""Arrays of any memory layout and dtype in; the target's shape and dtype out; inputs untouched."""
+"""Inputs of any memory layout and dtype; results of the target's shape and dtype."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def test_splat_slice_and_blur_of_any_layout(layout: str) -> None:
 @may_stop_early
 @given(problems(12))
 def test_mirrored_inputs_give_another_grid_but_a_consistent_one(problem: Problem) -> None:
-    # Views with negative strides are read in their own order, not in memory order.
+    # Views with negative strides are read in index order, not in memory order.
     flipped = Problem(
         problem.reference[::-1, ::-1],
         problem.target[::-1, ::-1],
@@ -106,7 +106,7 @@ def test_references_of_other_floating_point_dtypes(dtype: str) -> None:
     np.testing.assert_array_equal(BilateralGrid(reference.astype(dtype)).coordinates(), expected)
 
 
-# What comes out
+# Results
 
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
