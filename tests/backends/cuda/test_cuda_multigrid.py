@@ -34,6 +34,7 @@ from support.edge_tables import packed
 DEVICE = "cuda" if COMPILED else "cpu"
 BLUR = (1.0, 0.5, 0.0625)
 DTYPES = [torch.float32, torch.float64]
+pytestmark = pytest.mark.interpreter
 
 
 class Scene(NamedTuple):
@@ -208,7 +209,9 @@ def laplacian(graph):
     return W.tocsr()
 
 
-@pytest.mark.parametrize(("dtype", "more"), [(torch.float32, 0), (torch.float64, 9)])
+@pytest.mark.parametrize(
+    ("dtype", "more"), [pytest.param(torch.float32, 0, marks=pytest.mark.smoke), (torch.float64, 9)]
+)
 def test_coarse_graphs_are_those_of_connected_aggregates(dtype, more):
     scene = together(dense_scene(), parts_scene())
     hierarchy = scene.hierarchy(dtype, more=more)
@@ -276,8 +279,10 @@ def all_in_one(W, dtype):
     )
 
 
-@pytest.mark.parametrize(("first_small", "degree"), [(1, 1), (2, 2), (99, 1), (99, 3)])
-def test_a_cycle_is_symmetric_and_positive_definite(first_small, degree):
+@pytest.mark.parametrize(
+    ("alone", "degree"), [(1, 1), pytest.param(2, 2, marks=pytest.mark.smoke), (99, 1), (99, 3)]
+)
+def test_a_cycle_is_symmetric_and_positive_definite(alone, degree):
     scene = parts_scene()
     weight, _ = confidence(scene, 0.2)
     known = with_data(scene, weight)
@@ -527,6 +532,7 @@ def test_channels_are_on_their_own():
             assert_array_equal(part.cpu(), all_three[:, first:last].cpu())
 
 
+@pytest.mark.smoke
 def test_one_colour_stays_solved():
     scene, rng = parts_scene(), np.random.default_rng(13)
     weight = rng.uniform(0.5, 1, scene.count)
@@ -549,6 +555,7 @@ def test_one_colour_stays_solved():
     assert torch.equal(out, z)
 
 
+@pytest.mark.smoke
 def test_grids_without_edges_are_solved():
     scene = make_scene(np.array([[[0.0], [100.0], [200.0]]]), 1.0, 1.0)
     assert not (scene.neighbours >= 0).any()

@@ -30,6 +30,7 @@ from bilateral.torch.cuda.system import Inputs
 from support.layers import layer_options
 
 BLUR = (2.0, 1.0, 0.125)
+pytestmark = pytest.mark.interpreter
 
 
 class EagerGraph:
@@ -131,6 +132,7 @@ def test_a_recording_refuses_inputs_that_it_does_not_serve():
     assert recorder.solve(inputs) is None
 
 
+@pytest.mark.smoke
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_outlives_inference_mode():
@@ -148,6 +150,7 @@ def test_a_recording_outlives_inference_mode():
         assert recorder.solve(inputs._replace(smoothness=3.0)) is not None
 
 
+@pytest.mark.smoke
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_key_leads_to_the_recordings_of_its_kind():

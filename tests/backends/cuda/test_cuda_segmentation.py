@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -34,12 +34,14 @@ from bilateral.tasks.segmentation import policy as segmentation_rules
 from bilateral.tasks.segmentation import small_regions as islands
 from bilateral.torch import segmentation
 from bilateral.torch.cuda import label_trust as device_outline
+from support.examples import examples
 from support.memory_check import within_bounds
 from support.strategies import Array, seeds
 
 DEVICE = "cuda" if COMPILED else "cpu"
-# To make failing examples smaller would take the interpreter minutes.
-FEW = settings(max_examples=100 if COMPILED else 12, phases=[Phase.generate])
+pytestmark = pytest.mark.interpreter
+# Shrinking a failing example would take the interpreter minutes.
+FEW = examples(100 if COMPILED else 12, phases=[Phase.generate])
 
 
 def tensor(values: Array) -> torch.Tensor:
@@ -73,6 +75,7 @@ def some_probabilities(labels: Array, classes: int, seed: int, sharp: float = 1.
     return (p / p.sum(axis=2, keepdims=True)).astype(np.float32)
 
 
+@pytest.mark.smoke
 @FEW
 @given(
     arrays.arrays(
@@ -90,6 +93,7 @@ def test_rank(p: Array) -> None:
     )
 
 
+@pytest.mark.smoke
 @FEW
 @given(label_maps(), st.integers(0, 4))
 def test_majority(labels: Array, radius: int) -> None:
@@ -108,6 +112,7 @@ def test_relative_depth(labels: Array, radius: int) -> None:
     np.testing.assert_allclose(found.cpu().numpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.smoke
 @FEW
 @given(label_maps())
 def test_regions(labels: Array) -> None:
@@ -145,6 +150,7 @@ def spiral(side: int) -> Array:
         y, x = near
 
 
+@pytest.mark.smoke
 def test_a_region_that_winds() -> None:
     labels = spiral(63)
     root, size = (t.cpu().numpy() for t in find_regions(tensor(labels)))
@@ -223,7 +229,7 @@ HOLES = RNG.uniform(size=(36, 52)) < 0.2
 @pytest.mark.parametrize(
     "options",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.smoke),
         {"confidence": "uniform"},
         {"confidence": "entropy", "smoothness": 40.0},
         {"confidence": RNG.uniform(0, 2, (36, 52))},
@@ -336,6 +342,7 @@ def test_an_image_that_is_not_finite() -> None:
         bilateral.torch.refine_segmentation(planes(network()), image)
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("exact")
 @pytest.mark.skipif(COMPILED, reason="the interpreter looks at addresses")
 def test_kernels_stay_within_their_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
