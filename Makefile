@@ -26,7 +26,7 @@ test-slow: $(VENV)/installed-test ## the slow tests, and all property tests with
 test-all: test test-slow ## everything at full strength
 
 test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
-	$(PYTHON) -m pytest tests/backends/cuda
+	$(PYTHON) -m pytest tests/backends/cuda tests/torch/cuda
 
 bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
 	$(PYTHON) -m benchmarks cuda $(if $(DATA),--data $(DATA))

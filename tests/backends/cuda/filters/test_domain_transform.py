@@ -197,7 +197,7 @@ def test_errors_name_the_argument(
 
 @pytest.mark.skipif(not COMPILED, reason="needs a GPU")
 class TestOnAGpu:
-    """What only the real thing can show."""
+    """Behaviour that Triton's interpreter cannot show."""
 
     @pytest.mark.parametrize("size", [(97, 130), (700, 61), (33, 5000)])
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

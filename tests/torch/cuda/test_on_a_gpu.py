@@ -1,228 +1,26 @@
 # ruff: noqa: E402
-"""Solves that are replayed from recordings, and what only a GPU can show.
+"""Solves, recordings and memory on a real GPU."""
 
-Without one nothing is replayed: what would be recorded runs in Triton's interpreter.
-"""
-
-import os
 from contextlib import contextmanager
 from itertools import product
 
-import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
 torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
-COMPILED = torch.cuda.is_available()
-if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
-    pytest.skip("no GPU that PyTorch can use, and no interpreter", allow_module_level=True)
-pytest.importorskip("triton", reason="the kernels need Triton")
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
 
 import bilateral.torch
-from bilateral.backends.cuda.multigrid import hierarchy
-from bilateral.torch import fast_path
 from bilateral.torch import inputs as shapes
-from bilateral.torch.cuda import graphs, recording
-from bilateral.torch.cuda import operators as device_operators
+from bilateral.torch.cuda import fast_path as shortcut
 from bilateral.torch.cuda import recording_cache as replay
-from bilateral.torch.cuda import system as device
-from bilateral.torch.cuda.system import Inputs
-from support.layers import layer_options
 
-BLUR = (2.0, 1.0, 0.125)
 pytestmark = pytest.mark.interpreter
-
-
-class EagerGraph:
-    """Stand-in for `Graph` without a GPU: each replay calls the function."""
-
-    def __init__(self, function, pool=None, *, ready=False):
-        if not ready:
-            function()
-        self.pool, self.replay = pool, function
-
-
-class NoStream:
-    """Stand-in for CUDA streams and events, which have nothing to wait for."""
-
-    def __init__(self, *_, **__):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def __getattr__(self, _):
-        return lambda *_, **__: None
-
-
-@pytest.fixture
-def eager_graphs(monkeypatch):
-    """Recordings without a GPU: a replay computes everything from the recording's memory."""
-    for module in (graphs, recording):
-        monkeypatch.setattr(module, "Graph", EagerGraph)
-    for name in ("Event", "Stream", "current_stream", "stream"):
-        monkeypatch.setattr(torch.cuda, name, NoStream)
-
-
-def some_inputs(seed, sparse):
-    """A gray image of 4 x 6 pixels with one channel of values."""
-    rng = np.random.default_rng(seed)
-    reference = (rng.integers(0, 6, (1, 1, 4, 6)) * 45).astype(np.uint8)
-    values, weights = rng.normal(size=(24, 1)), rng.uniform(0.5, 1, (24, 1))
-    if sparse:
-        weights *= rng.random((24, 1)) < 0.2
-        weights[seed] = 1
-    return Inputs(*map(torch.from_numpy, (reference, values, weights)), 1.0)
-
-
-@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.usefixtures("eager_graphs")
-def test_a_replay_is_the_plain_solve_of_its_inputs(sparse):
-    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-4, 40, "multigrid", False)
-    first, second = some_inputs(14, sparse), some_inputs(15, sparse)
-    recorder = replay.Recorder(options)
-    solved = []
-    for inputs in (first, second):  # the first makes the recording, the second replays it
-        x, outcome, ticket = recorder.solve(inputs)
-        where = device.space(inputs.reference, options)
-        expected, problem, plain = device.solve(where, *inputs[1:], options)
-        assert outcome.converged
-        assert plain.converged
-        assert_array_equal(x, expected)
-        solved.append((ticket, problem))
-    assert problem.kind == ("multigrid" if sparse else "pyramid")
-    assert list(recorder.recordings) == (["pyramid", "multigrid"] if sparse else ["pyramid"])
-    gradients_are_the_plain_ones(*solved[0], first, options)
-
-
-def gradients_are_the_plain_ones(ticket, problem, inputs, options):
-    """Also after another solve replayed the recording: it solves again first."""
-    _, values, weights, _ = inputs
-    h = torch.from_numpy(np.random.default_rng(16).normal(size=(24, 1)))
-    wanted = True, True, True
-    z, outcome = problem.inverse(h, options.solve.tolerance)
-    assert outcome.converged
-    expected = device.gradients(problem, z, values, weights, wanted)
-    with ticket.recording(inputs) as made:
-        z, outcome = made.inverse(h)
-        assert outcome.converged
-        found = device.gradients(made.problem, z, values, weights, wanted)
-        for one, other in zip(found, expected, strict=True):
-            assert_array_equal(one, other)
-
-
-@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
-@pytest.mark.usefixtures("eager_graphs")
-def test_a_recording_refuses_inputs_that_it_does_not_serve():
-    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-3, 2, "pyramid", False)
-    recorder, inputs = replay.Recorder(options), some_inputs(14, False)
-    assert recorder.solve(inputs) is not None
-    made = recorder.recordings["pyramid"]
-    assert made._judge([*made.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
-    assert made._judge([*made.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
-    assert not made.outgrown
-    assert made._judge([9**9, *made.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
-    assert made.outgrown
-    made.outgrown = False
-    inputs.values[3] = np.nan
-    assert recorder.solve(inputs) is None
-
-
-@pytest.mark.smoke
-@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
-@pytest.mark.usefixtures("eager_graphs")
-def test_a_recording_outlives_inference_mode():
-    options = layer_options((3.0, 64.0, 64.0), 1e-3, 1, "pyramid")
-    recorder = replay.Recorder(options)
-    with torch.inference_mode():
-        reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
-        values = torch.arange(6.0)[:, None]
-        inputs = Inputs(reference, values, None, 1.0)
-        found = recorder.solve(inputs)
-    with found.ticket.recording(inputs) as made:
-        made.inverse(values.clone())
-    assert recorder.solve(Inputs(reference.clone(), values.clone(), None, 2.0)) is not None
-    with torch.inference_mode():
-        assert recorder.solve(inputs._replace(smoothness=3.0)) is not None
-
-
-@pytest.mark.smoke
-@pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
-@pytest.mark.usefixtures("eager_graphs")
-def test_a_key_leads_to_the_recordings_of_its_kind():
-    reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
-    target, confidence = torch.arange(6.0).view(1, 1, 2, 3), torch.ones(1, 1, 2, 3)
-    config = (3.0, 64.0, 64.0), BLUR, None, 0.0, 1, "pyramid", False
-    options, smoothness = device.Options(*config), torch.tensor(2.0)
-    warned = []
-
-    def infer(values):
-        tensors = reference, values, confidence, smoothness
-        return device_operators.infer(lambda *_: warned.append("infer"), *tensors, *config)
-
-    def plain(values):
-        where = device.space(reference, options)
-        x, _, _ = device.solve(where, values.view(-1, 1), confidence.view(-1, 1), 2.0, options)
-        return x.view(values.shape)
-
-    replay._seen.clear()
-    key = device_operators.recording_key(reference, target, confidence, *config)
-    inputs = Inputs(reference, target.view(-1, 1), confidence.view(-1, 1), 2.0)
-    assert infer(target) is None  # which is not remembered
-    assert not replay._seen
-    assert replay.solve(inputs, options) is None  # which is
-    assert list(replay._seen) == [key]
-    assert torch.equal(infer(target), plain(target))
-    other = inputs._replace(values=3 - 2 * inputs.values)
-    found = device_operators.infer_again(lambda *_: warned.append("again"), key, config, *other)
-    assert torch.equal(found.view(target.shape), plain(3 - 2 * target))
-    assert not torch.equal(found.view(target.shape), plain(target))
-    assert warned == ["infer", "again"]
-    replay.forget()
-    replay._seen.clear()
-
-
-@pytest.mark.skipif(COMPILED, reason="only the interpreter can look at addresses")
-@pytest.mark.parametrize(("kind", "seed"), [("pyramid", 0), ("multigrid", 1)])
-@pytest.mark.usefixtures("eager_graphs")
-def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind, seed):
-    """It tells so afterwards: before, everything was computed, and had to stay in bounds."""
-    from support.memory_check import within_bounds
-
-    monkeypatch.setattr(recording, "_LEAST_ROOM", 4)
-    monkeypatch.setattr(hierarchy, "_SMALL_LEVEL_ROWS", 6)
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[:14, :18]
-
-    def inputs(noise):
-        picture = 60 + 2 * x + y + rng.normal(0, noise, (1, 3, 14, 18))
-        values, weights = rng.random((2, 14 * 18, 1))
-        made = picture.clip(0, 255).astype(np.uint8), values, weights * (weights > 0.9)
-        return Inputs(*map(torch.from_numpy, made), 1.0)
-
-    options = layer_options((4.0, 8.0, 8.0), 1e-3, 1, kind)
-    with within_bounds(monkeypatch):
-        made = recording.Recording(inputs(2), options, kind, None)
-        for there, given in zip(
-            (made._reference, made._values, made._weights), inputs(20)[:3], strict=True
-        ):
-            there.copy_(given)
-        made._build_grid()
-        made._complete_space()
-        made._take_values()
-        made._begin(1)
-        *facts, _ = made._report.tolist()[: recording.HEADER]
-    assert made._judge(facts, 1.0) is None
-    assert made.outgrown
 
 
 @contextmanager
 def little_memory(more):
-    """No more than so many bytes beyond those in use."""
+    """Limit the memory to so many bytes beyond those in use."""
     torch.cuda.empty_cache()
     limit = torch.cuda.memory_reserved() + more
     torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.mem_get_info()[1])
@@ -232,9 +30,8 @@ def little_memory(more):
         torch.cuda.set_per_process_memory_fraction(1.0)
 
 
-@pytest.mark.skipif(not COMPILED, reason="needs a GPU")
 class TestOnAGpu:
-    """What only the real thing can show."""
+    """Behaviour that Triton's interpreter cannot show."""
 
     @pytest.mark.parametrize("sigma_xy", [8, 20])
     def test_public_function_agrees_and_repeats(self, sigma_xy):

@@ -1,0 +1,206 @@
+# ruff: noqa: E402
+"""Kernels of a solve match the CPU: statistics, steps, solutions and gradients.
+
+Without a GPU the kernels run in Triton's interpreter, one number at a time: images are tiny.
+"""
+
+import os
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
+COMPILED = torch.cuda.is_available()
+if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
+    pytest.skip("no GPU that PyTorch can use, and no interpreter", allow_module_level=True)
+pytest.importorskip("triton", reason="the kernels need Triton")
+
+import bilateral
+from bilateral.backends import cpu
+from bilateral.backends.cuda.grid import laplacian as diffusion
+from bilateral.backends.cuda.grid import pyramid_transfer as sums
+from bilateral.backends.cuda.grid import splat as splatting
+from bilateral.backends.cuda.solve import components, pcg
+from bilateral.backends.cuda.solve.input_stats import count_poor, survey
+from bilateral.backends.cuda.solve.preconditioner import Preconditioner
+from bilateral.torch import handles as kept
+from bilateral.torch import operators
+from bilateral.torch.cuda import operators as device_operators
+from bilateral.torch.cuda import recording_cache as replay
+from support.device_grids import BLUR, DEVICE, HALF, Both, pictures
+from support.edge_tables import table
+
+pytestmark = pytest.mark.interpreter
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("weighed", [True, False])
+def test_a_survey_knows_ranges_and_what_is_wrong(weighed):
+    rng = np.random.default_rng(13)
+    values = rng.normal(size=(2, 33, 3))
+    values[1, :, 2] = 5
+    c = rng.random((2, 33)) * (rng.random((2, 33)) < 0.6) if weighed else np.ones((2, 33))
+    flat = torch.from_numpy(values.reshape(-1, 3)).to(DEVICE)
+    weights = torch.from_numpy(c.reshape(-1, 1)).to(DEVICE) if weighed else None
+    seen = survey(flat, weights, 2)
+    for k, image in enumerate(values):
+        known = image[c[k] > 0]
+        expected = [*np.ptp(known, axis=0)[:2], 5 if k else np.ptp(known[:, 2])]
+        assert_allclose(seen.scale[k].cpu(), expected)
+    assert_allclose(seen.total.cpu(), c.sum(1))
+    assert not seen.invalid.any()
+    assert not seen.unknown.any()
+    flat[3, 1], flat[40, 0] = np.inf, np.nan
+    assert survey(flat, weights, 2).unknown.tolist() == [1, 1]
+    if weights is not None:
+        weights[2], weights[50], weights[51] = -1, np.nan, np.inf
+        assert survey(flat, weights, 2).invalid.tolist() == [1, 2]
+
+
+@pytest.mark.smoke
+def test_pixels_far_from_data_are_counted():
+    both, rng = Both(pictures(16, 1, 9, 10, 1), 2.0), np.random.default_rng(17)
+    grid, count = both.grid, both.grid.room
+    weight = torch.from_numpy(rng.choice([0, 0, 0.01, 5.0], count)).to(DEVICE)
+    mass, w, near = (v.cpu().numpy() for v in (grid.mass, weight, table(grid.edges)))
+    poor = 2.0 / 4 * mass > w
+    far = [poor[i] and all(poor[j] for j in near[:, i] if j >= 0) for i in range(count)]
+    two = torch.tensor(2.0, dtype=torch.float64, device=DEVICE)
+    assert count_poor(grid, weight, two, 4.0).tolist() == [(w == 0).sum(), mass[far].sum()]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bistochastization_balances(dtype):
+    both = Both(pictures(4, 2, 6, 7))
+    n = diffusion.bistochastize(both.grid, HALF, dtype)
+    for mine, grid in zip(both.there(n), both.cpus, strict=True):
+        sums_ = mine * grid.blur(mine) / 2  # B-bar here has the weights / 2
+        expected = grid.splat(np.ones(grid.shape))
+        assert_allclose(sums_, expected, rtol=1e-11 if dtype == torch.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 1.0])
+def test_parts_with_data_are_the_cpus(part):
+    both = Both(pictures(5, 2, 8, 9), 2.0)
+    rng = np.random.default_rng(6)
+    weights = [(rng.random(grid.n_vertices) < part).astype(float) for grid in both.cpus]
+    found = components.with_data(both.grid, both.here(weights))
+    for mine, grid, weight in zip(both.there(found), both.cpus, weights, strict=True):
+        assert_array_equal(mine, cpu.with_data(grid._core, weight))
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("kind", ["pyramid", "jacobi"])
+def test_a_few_steps_are_the_cpus(kind):
+    pixels = pictures(7, 2, 6, 8)
+    both, rng = Both(pixels), np.random.default_rng(8)
+    target, c = rng.normal(size=(2, 6, 8)), rng.uniform(0.1, 1, (2, 6, 8))
+    n = diffusion.bistochastize(both.grid, HALF, torch.float64)
+    flat = np.stack([c, c * target], axis=3).reshape(-1, 2)
+    seen = splatting.splat(both.grid, torch.from_numpy(flat).to(DEVICE))
+    weight, b = seen[:, 0].contiguous(), seen[:, 1:].contiguous()
+    three = torch.tensor(3.0, dtype=torch.float64, device=DEVICE)
+    A = diffusion.Matrix(both.grid, n, HALF, weight, three)
+    H = sums.push_pull(both.grid, seen)
+    x = H[:, 1:] / H[:, :1]
+    scale = torch.ones(2, 1, dtype=torch.float64, device=DEVICE)
+    pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, 3, -1.0)
+    y = splatting.slice_(both.grid, x).cpu().numpy().reshape(2, 6, 8)
+    for mine, grid, t, w in zip(y, both.cpus, target, c, strict=True):
+        solver = bilateral.BilateralSolver(
+            grid, 3.0, preconditioner=kind, initial="pyramid", max_iterations=3, tolerance=0
+        )
+        assert_allclose(mine, solver.solve(t, w), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["pyramid", "multigrid"])
+@pytest.mark.parametrize(
+    ("images", "references", "confidences", "dense"),
+    [
+        (2, 2, 2, True),
+        pytest.param(2, 1, 1, True, marks=pytest.mark.smoke),
+        (2, 1, 2, False),
+        (1, 1, 1, False),
+        (2, 2, 0, True),
+    ],
+)
+def test_solution_and_gradients_are_the_cpus(images, references, confidences, dense, kind):
+    rng = np.random.default_rng(9)
+    # Gray, of few vertices: they are solved in few steps.
+    reference = torch.from_numpy(pictures(10, references, 3, 5, 1).transpose(0, 3, 1, 2).copy())
+    target, h = (torch.from_numpy(rng.normal(size=(images, 2, 3, 5))) for _ in range(2))
+    confidence = None
+    if confidences:
+        c = rng.uniform(0.5, 1, (confidences, 1, 3, 5))
+        if not dense:
+            c *= rng.random(c.shape) < 0.15
+            c[:, 0, 1, 1] = 1
+        confidence = torch.from_numpy(c)
+    smoothness = torch.tensor(0.7, dtype=torch.float64)
+    config = (3.0, 64.0, 64.0), BLUR, None, 1e-9, 60, kind, False
+    problem = reference, target, confidence, smoothness
+    y, handle = operators.kernels["solve"](*problem, None, *config)
+    replay._seen.clear()  # recordings do not look for gaps
+
+    def move(tensors):
+        return [t.to(DEVICE) if isinstance(t, torch.Tensor) else t for t in tensors]
+
+    mine, own = device_operators.solve(fail, *move(problem), None, *config)
+    assert_allclose(mine.cpu(), y, atol=1e-7)
+    assert_array_equal(own > 0, handle > 0)
+    wanted = [True, confidence is not None, True]
+    around = reference, h, confidence, smoothness, target
+    expected = operators.kernels["gradients"](handle, *around, y, wanted, *config)
+    found = device_operators.gradients(fail, own, *move(around), mine, wanted, *config)
+    for a, b in zip(found, expected, strict=True):
+        assert_allclose(a.cpu(), b, atol=1e-6)
+    matrix = reference, h, confidence, smoothness
+    for transposed in (False, True):
+        expected = operators.kernels["surroundings"](handle, *matrix, transposed, *config)
+        found = device_operators.surroundings(fail, own, *move(matrix), transposed, *config)
+        assert_allclose(found.cpu(), expected, atol=1e-9)
+    assert_allclose(
+        device_operators.apply_inverse(fail, own, *move(matrix), *config).cpu(),
+        operators.kernels["apply_inverse"](handle, *matrix, *config),
+        atol=1e-6,
+    )
+
+
+def fail(outcome, options):
+    assert outcome.converged, (outcome, options)
+
+
+@pytest.mark.parametrize("kind", ["pyramid", "multigrid"])
+def test_a_grid_serves_again(kind):
+    rng = np.random.default_rng(18)
+    reference = torch.from_numpy(pictures(19, 1, 4, 6, 1).transpose(0, 3, 1, 2).copy()).to(DEVICE)
+    t = torch.from_numpy(rng.normal(size=(2, 1, 1, 4, 6))).to(DEVICE)
+    c = torch.from_numpy((rng.random((2, 1, 1, 4, 6)) < 0.5) * 1.0).to(DEVICE)
+    one = torch.tensor(1.0, dtype=torch.float64)
+    config = (2.0, 64.0, 64.0), BLUR, None, 1e-6, 60, kind, False
+    _, first = device_operators.solve(fail, reference, t[0], c[0], one, None, *config)
+    x, second = device_operators.solve(fail, reference, t[1], c[1], one, first, *config)
+    assert kept.find(second)[0].space is kept.find(first)[0].space
+    expected, _ = device_operators.solve(fail, reference, t[1], c[1], one, None, *config)
+    assert torch.equal(x, expected)
+
+
+@pytest.mark.smoke
+def test_errors_name_the_argument():
+    reference = torch.zeros(2, 3, 4, 4, device=DEVICE)
+    target = torch.zeros(2, 1, 4, 4, device=DEVICE)
+    one = torch.tensor(1.0, dtype=torch.float64)
+    config = (2.0, 8.0, 8.0), BLUR, None, 1e-3, 10, "pyramid", False
+    c = torch.ones(2, 1, 4, 4, device=DEVICE)
+    c[1, 0, 2, 2] = -1
+    with pytest.raises(ValueError, match="confidence: expected finite numbers, 0 or above"):
+        device_operators.solve(fail, reference, target, c, one, None, *config)
+    c[1] = 0
+    with pytest.raises(ValueError, match="at least one pixel with a finite value") as error:
+        device_operators.solve(fail, reference, target, c, one, None, *config)
+    assert error.value.__notes__ == ["In image 1 of the batch."]
+    reference[0, 0, 0, 0] = torch.nan
+    with pytest.raises(ValueError, match="reference: expected finite values"):
+        device_operators.solve(fail, reference, target, None, one, None, *config)
