@@ -6,8 +6,8 @@ import bilateral
 import torch
 from bilateral import color
 from bilateral.backends.cuda.grid.grid import build_grid
+from support.kernel_device import DEVICE
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BLUR = (2.0, 1.0, 0.125)
 HALF = tuple(weight / 2 for weight in BLUR)  # as the core gets it
 

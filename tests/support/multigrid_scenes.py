@@ -11,8 +11,8 @@ import torch
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 from bilateral.backends.cuda.multigrid.vcycle import Multigrid
 from support.edge_tables import packed
+from support.kernel_device import DEVICE
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BLUR = (1.0, 0.5, 0.0625)
 DTYPES = [torch.float32, torch.float64]
 

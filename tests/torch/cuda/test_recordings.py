@@ -1,18 +1,13 @@
-# ruff: noqa: E402
 """Recordings without a GPU: replays run their functions in Triton's interpreter."""
-
-import os
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
-COMPILED = torch.cuda.is_available()
-if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
-    pytest.skip("no GPU that PyTorch can use, and no interpreter", allow_module_level=True)
-pytest.importorskip("triton", reason="the kernels need Triton")
+from support.kernel_device import COMPILED
 
+# isort: split
+import torch
 from bilateral.backends.cuda.multigrid import hierarchy
 from bilateral.torch.cuda import graphs, recording
 from bilateral.torch.cuda import operators as device_operators

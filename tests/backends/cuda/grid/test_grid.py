@@ -1,21 +1,16 @@
-# ruff: noqa: E402
 """Kernels of the grid match the CPU: vertices, edges, splat, slice, pyramid and order.
 
 Without a GPU the kernels run in Triton's interpreter, one number at a time: images are tiny.
 """
 
-import os
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
-COMPILED = torch.cuda.is_available()
-if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
-    pytest.skip("no GPU that PyTorch can use, and no interpreter", allow_module_level=True)
-pytest.importorskip("triton", reason="the kernels need Triton")
+from support.kernel_device import DEVICE
 
+# isort: split
+import torch
 from bilateral import color
 from bilateral.backends import cpu
 from bilateral.backends.cuda.grid import colours
@@ -23,7 +18,7 @@ from bilateral.backends.cuda.grid import pyramid_transfer as sums
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.grid.grid import build_grid
 from bilateral.torch.cuda import system as device
-from support.device_grids import BLUR, CASES, DEVICE, Both, pictures
+from support.device_grids import BLUR, CASES, Both, pictures
 from support.edge_tables import packed, table
 
 pytestmark = pytest.mark.interpreter

@@ -1,10 +1,8 @@
-# ruff: noqa: E402
 """refine_segmentation on a device against the CPU's, from its kernels to the whole.
 
 Without a GPU the kernels run in Triton's interpreter, and the solves on the CPU.
 """
 
-import os
 from typing import Any
 
 import numpy as np
@@ -13,16 +11,11 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-pytest.importorskip("torch", reason="tensors need PyTorch")
+from support.kernel_device import COMPILED, DEVICE
 
-import torch
-
-COMPILED = torch.cuda.is_available()
-if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
-    pytest.skip("no GPU that PyTorch can use, and no interpreter", allow_module_level=True)
-pytest.importorskip("triton", reason="the kernels need Triton")
-
+# isort: split
 import bilateral.torch
+import torch
 from bilateral.backends import cpu
 from bilateral.backends.cuda.labels import label_depth as depth_kernels
 from bilateral.backends.cuda.labels import probabilities as kernels
@@ -38,7 +31,6 @@ from support.examples import examples
 from support.memory_check import within_bounds
 from support.strategies import Array, seeds
 
-DEVICE = "cuda" if COMPILED else "cpu"
 pytestmark = pytest.mark.interpreter
 # Shrinking a failing example would take the interpreter minutes.
 FEW = examples(100 if COMPILED else 12, phases=[Phase.generate])

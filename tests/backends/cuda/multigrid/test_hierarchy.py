@@ -1,10 +1,8 @@
-# ruff: noqa: E402
 """Coarse graphs of multigrid: aggregates, links, and limited room.
 
 Without a GPU the kernels run in Triton's interpreter, one number at a time: images are tiny.
 """
 
-import os
 import warnings
 from contextlib import contextmanager
 
@@ -14,19 +12,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
-COMPILED = torch.cuda.is_available()
-if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
-    pytest.skip("no GPU that PyTorch can use, and no interpreter", allow_module_level=True)
-pytest.importorskip("triton", reason="the kernels need Triton")
+from support.kernel_device import COMPILED, DEVICE
 
+# isort: split
+import torch
 from bilateral.backends.cuda.multigrid.coarsening import coarsen
 from bilateral.backends.cuda.multigrid.graph import Graph
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 from bilateral.backends.cuda.multigrid.vcycle import Multigrid
 from support.multigrid_scenes import (
     BLUR,
-    DEVICE,
     DTYPES,
     confidence,
     dense_scene,

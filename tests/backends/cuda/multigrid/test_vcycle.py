@@ -1,11 +1,9 @@
-# ruff: noqa: E402
 """V-cycles of multigrid: symmetry, convergence, batches and channels.
 
 Without a GPU the kernels run in Triton's interpreter, one number at a time: images are tiny.
 """
 
 import functools
-import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,12 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import diags
 from scipy.sparse.linalg import spsolve
 
-torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
-COMPILED = torch.cuda.is_available()
-if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
-    pytest.skip("no GPU that PyTorch can use, and no interpreter", allow_module_level=True)
-pytest.importorskip("triton", reason="the kernels need Triton")
+import support.kernel_device  # noqa: F401 (skips the file without a device)
 
+# isort: split
+import torch
 from bilateral.backends.cuda.solve import components
 from support.multigrid_scenes import (
     confidence,

@@ -1,22 +1,17 @@
-# ruff: noqa: E402
 """Kernels of a solve match the CPU: statistics, steps, solutions and gradients.
 
 Without a GPU the kernels run in Triton's interpreter, one number at a time: images are tiny.
 """
 
-import os
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-torch = pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
-COMPILED = torch.cuda.is_available()
-if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
-    pytest.skip("no GPU that PyTorch can use, and no interpreter", allow_module_level=True)
-pytest.importorskip("triton", reason="the kernels need Triton")
+from support.kernel_device import DEVICE
 
+# isort: split
 import bilateral
+import torch
 from bilateral.backends import cpu
 from bilateral.backends.cuda.grid import laplacian as diffusion
 from bilateral.backends.cuda.grid import pyramid_transfer as sums
@@ -28,7 +23,7 @@ from bilateral.torch import handles as kept
 from bilateral.torch import operators
 from bilateral.torch.cuda import operators as device_operators
 from bilateral.torch.cuda import recording_cache as replay
-from support.device_grids import BLUR, DEVICE, HALF, Both, pictures
+from support.device_grids import BLUR, HALF, Both, pictures
 from support.edge_tables import table
 
 pytestmark = pytest.mark.interpreter
