@@ -9,7 +9,7 @@ FAST := smoke or not (interpreter or benchmark or stress or browser or cluster)
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 
-.PHONY: help demo test test-slow test-all test-cuda lint format core-test sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
+.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'

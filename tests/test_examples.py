@@ -1,4 +1,4 @@
-"""The examples run for a few steps, without their pictures."""
+"""The examples work: the main steps of each one run, without the pictures."""
 
 import importlib.util
 from collections.abc import Iterator
@@ -58,8 +58,9 @@ def test_sparse_depth_is_filled(motorcycle: tuple[Any, Any]) -> None:
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Use one thread of PyTorch: several are slow while other tests run."""
+def torch() -> Iterator[Any]:
+    """PyTorch with one thread: threads that wait for each other slow down parallel tests."""
+    torch = pytest.importorskip("torch", reason="the example has a network of PyTorch")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield torch

@@ -72,8 +72,7 @@ def test_stages_are_those_of_a_solve() -> None:
     if not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("no GPU that PyTorch can use, and no interpreter")  # see conftest.py
     pytest.importorskip("triton", reason="the kernels need Triton")
-    from benchmarks.speed.cuda.stages import SIGMA, STAGES, Solve
-
+    from benchmarks.cuda.stages import SIGMA, STAGES, Solve
     from support.edge_tables import table
 
     photo = own("coffee")

@@ -17,7 +17,7 @@ from bilateral.cli.main import main
 
 MEASURED = ("superres", "stereo")  # their input is measured, not a spoiled truth
 WRONG = {"segment": 0.1}  # least fraction of wrong pixels
-SPARSE = next(scene for scene in demo.SCENES if scene.name == "sparse")
+SPARSE = next(scene for scene in runner.SCENES if scene.name == "sparse")
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,12 @@
 """Grids of the same images on the CPU and on the device, and tiny pictures."""
 
 import numpy as np
+import torch
 
 import bilateral
-import torch
 from bilateral import color
 from bilateral.backends.cuda.grid.grid import build_grid
+from bilateral.numerics.policy import EDGE_GUARD
 from support.kernel_device import DEVICE
 
 BLUR = (2.0, 1.0, 0.125)
@@ -25,6 +26,7 @@ class Both:
             [sigma] * channels,
             highest,
             sigma_xy,
+            edge_guard=EDGE_GUARD,
         )
         self.cpus = [
             bilateral.BilateralGrid(p, sigma_xy, sigma, sigma, BLUR, reference_max=highest)

@@ -1,6 +1,7 @@
 """Convert the device's packed edges from and to tables (2 d, vertices), -1 for none."""
 
 import torch
+
 from bilateral.backends.cuda.grid.edges import BLOCK, Edges, pack_edges
 
 

@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("torch", reason="tensors need PyTorch")
 
+import torch
+from torch import Tensor
 from torch.autograd import gradcheck
 
 import bilateral.torch
-import torch
 from support.strategies import Array
-from torch import Tensor
 
 COMPILED = torch.cuda.is_available()
 DEVICE = "cuda" if COMPILED else "cpu"

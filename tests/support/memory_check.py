@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from triton.runtime import interpreter
-
 import torch
+from triton.runtime import interpreter
 
 
 class _Checked:

@@ -4,17 +4,27 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.csgraph import connected_components
 
-import torch
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
-from bilateral.backends.cuda.multigrid.vcycle import Multigrid
+from bilateral.backends.cuda.multigrid.vcycle import VCycle
+from bilateral.numerics import policy
 from support.edge_tables import packed
 from support.kernel_device import DEVICE
 
 BLUR = (1.0, 0.5, 0.0625)
 DTYPES = [torch.float32, torch.float64]
+
+
+def make_vcycle(*arguments):
+    """Make a V-cycle with the constants that the CPU shares."""
+    return VCycle(
+        *arguments,
+        level_stiffness=policy.LEVEL_STIFFNESS,
+        faint_epsilons=policy.FAINT_EPSILONS,
+    )
 
 
 class Scene(NamedTuple):
@@ -46,7 +56,7 @@ class Scene(NamedTuple):
             on_device(self.first_vertex[-1:].astype(np.int32)),
         )
 
-    def hierarchy(self, dtype=torch.float64, rooms=None, alone=None, more=0):
+    def hierarchy(self, dtype=torch.float64, rooms=None, first_small=None, more=0):
         """Build a hierarchy with room for `more` vertices, which hold arbitrary values."""
         n = np.pad(self.n, (0, more), constant_values=np.nan)
         return Hierarchy(
@@ -55,13 +65,13 @@ class Scene(NamedTuple):
             BLUR,
             on_device(self.first_vertex.astype(np.int32)),
             rooms,
-            alone,
+            first_small,
         )
 
-    def multigrid(self, hierarchy, weight, smoothness, degree=2):
+    def vcycle(self, hierarchy, weight, smoothness, degree=2):
         graph = hierarchy.graphs[0]
         more = graph.room - self.count
-        return Multigrid(
+        return make_vcycle(
             hierarchy,
             on_device(np.pad(weight, (0, more), constant_values=np.nan)).to(graph.degree.dtype),
             torch.tensor(smoothness, dtype=torch.float64, device=DEVICE),
@@ -169,8 +179,8 @@ def with_data(scene, weight):
     return np.bincount(label, weight, count)[label] > 0
 
 
-def results(multigrid, r, count):
+def results(vcycle, r, count):
     """Of all that there is."""
-    out = [multigrid.cycle(r), multigrid.start(r), multigrid.with_data]
+    out = [vcycle.apply(r), vcycle.nested_start(r), vcycle.with_data]
     assert not any(values[count:].any() for values in out)
     return [values[:count].cpu() for values in out]

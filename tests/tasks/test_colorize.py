@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bilateral import color
 from bilateral.tasks import Colorizer, colorize
-from bilateral.tasks.colorize.colorize import _texture
+from bilateral.tasks.colorize.texture import texture
 from support.examples import examples
 
 LUMA = color.RGB_TO_YUV[0]

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 pytest.importorskip("torch", reason="tensors need PyTorch")
 
 
-import bilateral.torch
 import torch
+from torch import Tensor
+
+import bilateral.torch
 from oracles import filters as oracle
 from support.examples import examples
 from support.filtered_tensors import (
@@ -30,7 +32,6 @@ from support.filtered_tensors import (
 )
 from support.strategies import CONFIDENCES, Array, references, seeds
 from support.strategies import weights as some_weights
-from torch import Tensor
 
 
 @examples(40)

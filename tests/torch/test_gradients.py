@@ -8,12 +8,12 @@ import pytest
 pytest.importorskip("torch", reason="the layer needs PyTorch")
 
 import numpy as np
+import torch
+from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 import bilateral.torch
-import torch
 from oracles import reference as oracle
-from torch import Tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 

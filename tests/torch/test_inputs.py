@@ -7,11 +7,12 @@ import pytest
 
 pytest.importorskip("torch", reason="the layer needs PyTorch")
 
+import torch
+from torch import Tensor
+
 import bilateral
 import bilateral.torch
-import torch
 from bilateral.torch import BilateralSolver
-from torch import Tensor
 
 PHOTO = torch.rand(3, 12, 16, generator=torch.Generator().manual_seed(0))
 TARGET = torch.rand(2, 12, 16, generator=torch.Generator().manual_seed(1))

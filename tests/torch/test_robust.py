@@ -7,13 +7,13 @@ import pytest
 pytest.importorskip("torch", reason="the layer needs PyTorch")
 
 import numpy as np
+import torch
+from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 import bilateral
 import bilateral.torch
-import torch
 from bilateral.torch import robust
-from torch import Tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 

@@ -7,10 +7,11 @@ import pytest
 
 pytest.importorskip("torch", reason="tensors need PyTorch")
 
-import bilateral.torch
 import torch
-from bilateral.tasks import refine_segmentation
 from torch import Tensor
+
+import bilateral.torch
+from bilateral.tasks import refine_segmentation
 
 RNG = np.random.default_rng(0)
 PHOTO = np.clip(RNG.normal(0.3, 0.02, (24, 32, 3)), 0, 1)

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from bilateral.torch import derivatives, operators, vmap
 from bilateral.torch.derivatives import Grads
 from bilateral.torch.dispatch import in_forward_mode, is_plain, is_watched, needs_gradient
 from bilateral.torch.options import COUNT, LayerOptions
-from torch import Tensor
 
 
 def solve(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.autograd import forward_ad
-
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def is_watched(*tensors: Tensor | None) -> bool:

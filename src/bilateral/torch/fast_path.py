@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
+
 from bilateral.torch import inputs, operators
 from bilateral.torch.dispatch import is_watched
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 _MAX_ROUTES = 64
 _routes: dict[Any, _Route] = {}

@@ -16,15 +16,15 @@ channels share m, and their parts of dm are summed.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-import torch
 from bilateral import validation as checks
 from bilateral.filters.domain_transform import MAX_PASSES, first_scale
 from bilateral.filters.domain_transform import domain_transform as filter_array
 from bilateral.torch import inputs as shapes
 from bilateral.torch import operators
-from torch import Tensor
 
 _NAMES = shapes.Names("image", "weights", "bilateral.domain_transform")
 _FAR = 1e8

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from bilateral.torch import autograd, inputs
 from bilateral.torch.fast_path import Call
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 
 def solve(

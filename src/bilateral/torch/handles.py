@@ -11,7 +11,6 @@ import weakref
 from typing import Any
 
 import numpy as np
-
 import torch
 from torch import Tensor
 

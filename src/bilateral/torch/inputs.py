@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
 import torch
-from bilateral import validation as checks
+from numpy.typing import NDArray
 from torch import Tensor
+
+from bilateral import validation as checks
 
 
 class Batch(NamedTuple):

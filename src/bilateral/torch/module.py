@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+
 from bilateral import validation
 from bilateral.torch.functional import solve
 from bilateral.torch.options import LayerOptions
-from torch import Tensor, nn
 
 
 class BilateralSolver(nn.Module):

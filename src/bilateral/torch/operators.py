@@ -15,9 +15,10 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
 from bilateral import validation
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning
@@ -25,7 +26,6 @@ from bilateral.numerics.adjoint import Adjoint, Outputs
 from bilateral.numerics.pcg import Outcome
 from bilateral.torch import handles, inputs, vmap
 from bilateral.torch.options import SCHEMA, LayerOptions
-from torch import Tensor
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from bilateral import losses, validation
 from bilateral.torch import autograd, inputs
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 
 def solve_robust(

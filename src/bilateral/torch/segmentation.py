@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-
 import torch
+from torch import Tensor
+
 from bilateral import tasks
 from bilateral.tasks.segmentation.policy import USUAL, Settings
 from bilateral.torch import inputs as shapes
 from bilateral.torch import operators
-from torch import Tensor
 
 
 class Task(NamedTuple):

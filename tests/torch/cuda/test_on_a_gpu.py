@@ -11,8 +11,8 @@ if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 import bilateral.torch
+from bilateral.torch import fast_path
 from bilateral.torch import inputs as shapes
-from bilateral.torch.cuda import fast_path as shortcut
 from bilateral.torch.cuda import recording_cache as replay
 
 pytestmark = pytest.mark.interpreter

@@ -8,12 +8,14 @@ from support.kernel_device import COMPILED
 
 # isort: split
 import torch
+
 from bilateral.backends.cuda.multigrid import hierarchy
 from bilateral.torch.cuda import graphs, recording
 from bilateral.torch.cuda import operators as device_operators
 from bilateral.torch.cuda import recording_cache as replay
 from bilateral.torch.cuda import system as device
 from bilateral.torch.cuda.system import Inputs
+from support.layers import layer_options
 
 BLUR = (2.0, 1.0, 0.125)
 pytestmark = pytest.mark.interpreter
@@ -68,7 +70,7 @@ def some_inputs(seed, sparse):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_replay_is_the_plain_solve_of_its_inputs(sparse):
-    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-4, 40, "multigrid", False)
+    options = layer_options((3.0, 64.0, 64.0), 1e-4, 40, "multigrid")
     first, second = some_inputs(14, sparse), some_inputs(15, sparse)
     recorder = replay.Recorder(options)
     solved = []
@@ -90,7 +92,7 @@ def gradients_are_the_plain_ones(ticket, problem, inputs, options):
     _, values, weights, _ = inputs
     h = torch.from_numpy(np.random.default_rng(16).normal(size=(24, 1)))
     wanted = True, True, True
-    z, outcome = problem.inverse(h, options.tolerance)
+    z, outcome = problem.inverse(h, options.solve.tolerance)
     assert outcome.converged
     expected = device.gradients(problem, z, values, weights, wanted)
     with ticket.recording(inputs) as made:
@@ -104,7 +106,7 @@ def gradients_are_the_plain_ones(ticket, problem, inputs, options):
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_refuses_inputs_that_it_does_not_serve():
-    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-3, 2, "pyramid", False)
+    options = layer_options((3.0, 64.0, 64.0), 1e-3, 2, "pyramid")
     recorder, inputs = replay.Recorder(options), some_inputs(14, False)
     assert recorder.solve(inputs) is not None
     made = recorder.recordings["pyramid"]
@@ -122,7 +124,7 @@ def test_a_recording_refuses_inputs_that_it_does_not_serve():
 @pytest.mark.skipif(COMPILED, reason="a real recording is made instead")
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_outlives_inference_mode():
-    options = device.Options((3.0, 64.0, 64.0), BLUR, None, 1e-3, 1, "pyramid", False)
+    options = layer_options((3.0, 64.0, 64.0), 1e-3, 1, "pyramid")
     recorder = replay.Recorder(options)
     with torch.inference_mode():
         reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
@@ -142,13 +144,15 @@ def test_a_recording_outlives_inference_mode():
 def test_a_key_leads_to_the_recordings_of_its_kind():
     reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
     target, confidence = torch.arange(6.0).view(1, 1, 2, 3), torch.ones(1, 1, 2, 3)
-    config = (3.0, 64.0, 64.0), BLUR, None, 0.0, 1, "pyramid", False
-    options, smoothness = device.Options(*config), torch.tensor(2.0)
+    options = layer_options((3.0, 64.0, 64.0), 0.0, 1, "pyramid")
+    options, smoothness = options, torch.tensor(2.0)
     warned = []
 
     def infer(values):
         tensors = reference, values, confidence, smoothness
-        return device_operators.infer(lambda *_: warned.append("infer"), *tensors, *config)
+        return device_operators.infer(
+            lambda *_: warned.append("infer"), *tensors, *options.arguments
+        )
 
     def plain(values):
         where = device.space(reference, options)
@@ -156,7 +160,7 @@ def test_a_key_leads_to_the_recordings_of_its_kind():
         return x.view(values.shape)
 
     replay._seen.clear()
-    key = device_operators.recording_key(reference, target, confidence, *config)
+    key = device_operators.recording_key(reference, target, confidence, *options.arguments)
     inputs = Inputs(reference, target.view(-1, 1), confidence.view(-1, 1), 2.0)
     assert infer(target) is None  # which is not remembered
     assert not replay._seen
@@ -164,7 +168,7 @@ def test_a_key_leads_to_the_recordings_of_its_kind():
     assert list(replay._seen) == [key]
     assert torch.equal(infer(target), plain(target))
     other = inputs._replace(values=3 - 2 * inputs.values)
-    found = device_operators.infer_again(lambda *_: warned.append("again"), key, config, *other)
+    found = device_operators.infer_again(lambda *_: warned.append("again"), key, options, *other)
     assert torch.equal(found.view(target.shape), plain(3 - 2 * target))
     assert not torch.equal(found.view(target.shape), plain(target))
     assert warned == ["infer", "again"]
@@ -180,7 +184,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
     from support.memory_check import within_bounds
 
     monkeypatch.setattr(recording, "_LEAST_ROOM", 4)
-    monkeypatch.setattr(hierarchy, "_ALONE", 6)
+    monkeypatch.setattr(hierarchy, "_SMALL_LEVEL_ROWS", 6)
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:14, :18]
 
@@ -190,7 +194,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
         made = picture.clip(0, 255).astype(np.uint8), values, weights * (weights > 0.9)
         return Inputs(*map(torch.from_numpy, made), 1.0)
 
-    options = device.Options((4.0, 8.0, 8.0), BLUR, None, 1e-3, 1, kind, False)
+    options = layer_options((4.0, 8.0, 8.0), 1e-3, 1, kind)
     with within_bounds(monkeypatch):
         made = recording.Recording(inputs(2), options, kind, None)
         for there, given in zip(
@@ -201,6 +205,6 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
         made._complete_space()
         made._take_values()
         made._begin(1)
-        *facts, _ = made._report.tolist()[: recording.FACTS]
+        *facts, _ = made._report.tolist()[: recording.HEADER]
     assert made._judge(facts, 1.0) is None
     assert made.outgrown

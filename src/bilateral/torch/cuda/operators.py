@@ -9,6 +9,8 @@ from functools import partial, wraps
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch import handles as kept
@@ -17,7 +19,6 @@ from bilateral.torch.cuda import recording_cache as replay
 from bilateral.torch.cuda import system as device
 from bilateral.torch.cuda.system import Inputs, Problem
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 T = TypeVar("T")
 Warn = Callable[[pcg.Outcome, LayerOptions], None]

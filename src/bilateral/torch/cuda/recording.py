@@ -8,6 +8,8 @@ from itertools import zip_longest
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
@@ -20,7 +22,6 @@ from bilateral.torch.cuda import system as device
 from bilateral.torch.cuda.graphs import Graph, Steps, lasting
 from bilateral.torch.cuda.system import HierarchyRooms, Inputs
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 _LEAST_ROOM = 256
 _MORE_LEVELS = 1

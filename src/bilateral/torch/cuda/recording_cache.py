@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch.cuda.graphs import lasting
 from bilateral.torch.cuda.recording import Recording, Rooms
 from bilateral.torch.cuda.system import Inputs
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 _KEPT = 8
 """Recordings of so many kinds of solve are kept."""

@@ -8,8 +8,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-
 import torch
+from torch import Tensor
+
 from bilateral import validation as checks
 from bilateral.backends.cuda.labels.probabilities import scale_labels
 from bilateral.numerics import lowrank
@@ -21,7 +22,6 @@ from bilateral.torch.cuda import classes as class_maps
 from bilateral.torch.cuda import label_trust as device_outline
 from bilateral.torch.functional import solve
 from bilateral.torch.segmentation import Task
-from torch import Tensor
 
 _ROUNDING = 1e-5
 """Of solutions, relative."""

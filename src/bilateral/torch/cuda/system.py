@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
+
 from bilateral import color
 from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
@@ -22,7 +24,6 @@ from bilateral.backends.cuda.solve.iteration import PcgOptions
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics import policy
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 
 class Inputs(NamedTuple):

@@ -14,8 +14,10 @@ import pytest
 pytest.importorskip("torch", reason="tensors need PyTorch")
 
 
-import bilateral.torch
 import torch
+from torch import Tensor
+
+import bilateral.torch
 from support.filtered_tensors import (
     COMPILED,
     DEVICE,
@@ -32,7 +34,6 @@ from support.filtered_tensors import (
     one_by_one,
     with_holes,
 )
-from torch import Tensor
 
 pytestmark = pytest.mark.interpreter
 
@@ -43,7 +44,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Any:
     if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
         pytest.skip("no GPU that PyTorch can use, and no interpreter")
     pytest.importorskip("triton", reason="the kernels need Triton")
-    recursion = importlib.import_module("bilateral.backends.cuda.filters.recursion")
+    recursion = importlib.import_module("bilateral.backends.cuda.filters.filter_chunks")
     for name, size in (("_CHUNK", 4), ("_STRIP", 4), ("_GROUP", 2)):
         monkeypatch.setattr(recursion, name, size)
     backend = MODULE._Backend(MODULE._filter_on_device, MODULE._transposed_on_device)
@@ -78,7 +79,7 @@ def test_results_are_the_cpus(
     wide: bool,
 ) -> None:
     if wide:
-        monkeypatch.setattr(kernels, "_LONGEST", 0)
+        monkeypatch.setattr(kernels, "_MAX_ROW", 0)
     image, reference, weights = example(*shape, channels=channels, photos=photos)
     image = with_holes(image, part)
     mass = weights[:masses] if masses else None

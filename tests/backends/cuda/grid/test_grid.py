@@ -11,15 +11,18 @@ from support.kernel_device import DEVICE
 
 # isort: split
 import torch
+
 from bilateral import color
 from bilateral.backends import cpu
-from bilateral.backends.cuda.grid import colours
-from bilateral.backends.cuda.grid import pyramid_transfer as sums
+from bilateral.backends.cuda.grid import keys as tile_keys
+from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.grid.grid import build_grid
+from bilateral.numerics.policy import EDGE_GUARD
 from bilateral.torch.cuda import system as device
-from support.device_grids import BLUR, CASES, Both, pictures
+from support.device_grids import CASES, Both, pictures
 from support.edge_tables import packed, table
+from support.layers import layer_options
 
 pytestmark = pytest.mark.interpreter
 
@@ -46,23 +49,23 @@ def test_colours_may_be_sorted_instead(shape, sigma, dtype, rooms, monkeypatch):
     highest = 255.0 if dtype == np.uint8 else 1.0
     matrix, offset = color.feature_map(shape[3], highest)
     arguments = matrix.tolist(), offset.tolist(), [8.0] * shape[3], highest, sigma, rooms
-    one = build_grid(pixels, *arguments)
-    monkeypatch.setattr(colours, "_MOST_PIXELS", 0)
+    one = build_grid(pixels, *arguments, edge_guard=EDGE_GUARD)
+    monkeypatch.setattr(tile_keys, "_MAX_PIXELS", 0)
     monkeypatch.setattr(splatting, "_PART", 16)
-    other = build_grid(pixels, *arguments)
-    assert one.colours.local is not None
-    assert other.colours.members is not None
+    other = build_grid(pixels, *arguments, edge_guard=EDGE_GUARD)
+    assert one.tile_keys.ranks is not None
+    assert other.tile_keys.sorted_pixels is not None
     total = min(int(one.total), one.room)
-    for name in ("keys", "tile", "size"):
-        mine, theirs = (getattr(grid.colours, name)[:total] for grid in (one, other))
+    for name in ("keys", "tile", "pixel_count"):
+        mine, theirs = (getattr(grid.tile_keys, name)[:total] for grid in (one, other))
         if (
-            rooms == (20, 400, 400) and name == "size"
+            rooms == (20, 400, 400) and name == "pixel_count"
         ):  # the last one has what there was no room for
             mine, theirs = mine[:-1], theirs[:-1]
         assert torch.equal(mine, theirs)
-    assert not other.colours.size[total:].any()
-    for name in ("first", "first_of_images", "total"):
-        assert torch.equal(getattr(one.colours, name), getattr(other.colours, name))
+    assert not other.tile_keys.pixel_count[total:].any()
+    for name in ("first_of_tile", "first_of_image", "total"):
+        assert torch.equal(getattr(one.tile_keys, name), getattr(other.tile_keys, name))
     if rooms is None or rooms[0] > total:
         assert torch.equal(one.parent, other.parent)
         assert torch.equal(table(one.edges), table(other.edges))
@@ -115,7 +118,7 @@ def test_splat_slice_and_pyramid_are_the_cpus(shape, sigma, dtype, monkeypatch):
     sliced = splatting.slice_(both.grid, splat).cpu().numpy().reshape(pixels.shape)
     for mine, grid, p in zip(sliced, both.cpus, pixels, strict=True):
         assert_allclose(mine, grid.slice(grid.splat(p)), rtol=1e-12, atol=1e-12)
-    lifted = sums.push_pull(both.grid, splat)
+    lifted = pyramid_transfer.push_pull(both.grid, splat)
     for mine, grid, p in zip(both.there(lifted), both.cpus, pixels, strict=True):
         assert_allclose(mine, cpu.push_pull(grid._core, grid.splat(p)), rtol=1e-10, atol=1e-10)
 
@@ -133,19 +136,19 @@ def test_pixels_of_the_greatest_key_are_counted():
     rng = np.random.default_rng(18)
     colours = np.array([[0.0, 0.0, 0.0], [3e9, 1e9, 3e9]])  # the other's cells are the last ones
     both = Both(colours[rng.integers(0, 2, (1, 5, 7))], 8.0)
-    assert both.grid.colours.keys.max() == 2**63 - 1
+    assert both.grid.tile_keys.keys.max() == 2**63 - 1
     (mass,), grid = both.there(both.grid.mass), both.cpus[0]
     assert_array_equal(mass, grid.splat(np.ones((5, 7))))
 
 
 def coordinates(grid, field):
     """(vertices, 3 + C): image, y, x and the features' cells."""
-    tiles, colour = grid.tiles, grid.order.colour.cpu().long()
-    tile, key = (v.cpu().long()[colour] for v in (grid.colours.tile, grid.colours.keys))
+    tiles, colour = grid.tiles, grid.order.key_of_vertex.cpu().long()
+    tile, key = (v.cpu().long()[colour] for v in (grid.tile_keys.tile, grid.tile_keys.keys))
     y = tiles.row_cell.cpu()[tile // tiles.columns % tiles.rows]
     x = tiles.column_cell.cpu()[tile % tiles.columns]
     cells = [key >> (field * k) & ((1 << field) - 1) for k in range(grid.features)]
-    return torch.stack([tile // tiles.tiles, y, x, *cells], 1).numpy()
+    return torch.stack([tile // tiles.count, y, x, *cells], 1).numpy()
 
 
 ORDERS = [
@@ -181,7 +184,7 @@ def test_two_vertices_of_one_code_are_a_level():
     codes = both.grid.order.codes[0]
     assert codes[0] == codes[1]
     values = torch.tensor([[1.0], [3.0], [4.0], [7.0]], dtype=torch.float64, device=DEVICE)
-    lifted = sums.push_pull(both.grid, splatting.splat(both.grid, values))
+    lifted = pyramid_transfer.push_pull(both.grid, splatting.splat(both.grid, values))
     for mine, grid, v in zip(both.there(lifted), both.cpus, values.view(2, 1, 2), strict=True):
         assert_allclose(mine[:, 0], cpu.push_pull(grid._core, grid.splat(v.cpu().numpy())))
 
@@ -195,7 +198,7 @@ def fits(grid):
 def test_more_room_changes_nothing(shape):
     images, height, width, _ = shape
     sigma = 32.0 if height == 20 else 2.0  # the former sorts pixels
-    options = device.Options((sigma, 8.0, 8.0), BLUR, None, 1e-3, 5, "pyramid", False)
+    options = layer_options((sigma, 8.0, 8.0), 1e-3, 5, "pyramid")
     reference = torch.from_numpy(pictures(12, *shape).transpose(0, 3, 1, 2).copy()).to(DEVICE)
     tight = device.space(reference, options)
     rooms = [n + 37 for n in tight.grid.rooms]
@@ -205,7 +208,9 @@ def test_more_room_changes_nothing(shape):
     assert torch.equal(tight.grid.parent, wide.grid.parent)
     assert torch.equal(table(tight.grid.edges), table(wide.grid.edges)[:, :count])
     values = torch.rand(images * height * width, 2, device=DEVICE)
-    a, b = (sums.push_pull(g, splatting.splat(g, values)) for g in (tight.grid, wide.grid))
+    a, b = (
+        pyramid_transfer.push_pull(g, splatting.splat(g, values)) for g in (tight.grid, wide.grid)
+    )
     assert torch.equal(a, b[:count])
     n = [where.balanced(torch.float32) for where in (tight, wide)]
     assert torch.equal(n[0], n[1][:count])

@@ -14,8 +14,9 @@ from hypothesis.extra import numpy as arrays
 from support.kernel_device import COMPILED, DEVICE
 
 # isort: split
-import bilateral.torch
 import torch
+
+import bilateral.torch
 from bilateral.backends import cpu
 from bilateral.backends.cuda.labels import label_depth as depth_kernels
 from bilateral.backends.cuda.labels import probabilities as kernels
@@ -95,7 +96,7 @@ def test_majority(labels: Array, radius: int) -> None:
 
 @FEW
 @given(label_maps(least=-1), st.integers(0, 9))
-def test_relative_depth(labels: Array, radius: int) -> None:
+def test_label_depth(labels: Array, radius: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_ROWS", "_COLUMNS", "_BLOCK"):
             patch.setattr(depth_kernels, name, 8)

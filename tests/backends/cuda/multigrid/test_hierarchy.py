@@ -16,15 +16,16 @@ from support.kernel_device import COMPILED, DEVICE
 
 # isort: split
 import torch
+
 from bilateral.backends.cuda.multigrid.coarsening import coarsen
 from bilateral.backends.cuda.multigrid.graph import Graph
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
-from bilateral.backends.cuda.multigrid.vcycle import Multigrid
 from support.multigrid_scenes import (
     BLUR,
     DTYPES,
     confidence,
     dense_scene,
+    make_vcycle,
     on_device,
     parts_scene,
     photo_scene,
@@ -128,14 +129,14 @@ def test_more_room_changes_nothing(dtype):
     scene, rng = together(photo_scene(6, 10, 14), parts_scene()), np.random.default_rng(7)
     weight, _ = confidence(scene, 0.3)
     r = rng.normal(size=(scene.count, 2)) * with_data(scene, weight)[:, None]
-    exact = scene.hierarchy(dtype, alone=2)
+    exact = scene.hierarchy(dtype, first_small=2)
     rooms = [(5 * rows // 4 + 3, 5 * links // 4 + 8) for rows, links in exact.rooms]
-    one = results(scene.multigrid(exact, weight, 5.0), on_device(r).to(dtype), scene.count)
+    one = results(scene.vcycle(exact, weight, 5.0), on_device(r).to(dtype), scene.count)
     for more, wide in ((0, exact.rooms), (11, [*rooms, (4, 4), (1, 1)])):
         roomy = scene.hierarchy(dtype, wide, 2, more)
         assert not bool(roomy.overflow)
         padded = np.pad(r, ((0, more), (0, 0)))
-        two = results(scene.multigrid(roomy, weight, 5.0), on_device(padded).to(dtype), scene.count)
+        two = results(scene.vcycle(roomy, weight, 5.0), on_device(padded).to(dtype), scene.count)
         for a, b in zip(one, two, strict=True):
             assert_array_equal(a, b)
 
@@ -160,10 +161,10 @@ def test_too_little_room_is_told(monkeypatch):
     ):
         hierarchy = scene.hierarchy(rooms=tight)
         assert bool(hierarchy.overflow)
-        multigrid = scene.multigrid(hierarchy, weight, 1.0)
-        assert multigrid.cycle(on_device(b)[:, None]).isfinite().all()
-        assert multigrid.start(on_device(b)[:, None]).isfinite().all()
-        assert multigrid.with_data.shape == (scene.count,)
+        vcycle = scene.vcycle(hierarchy, weight, 1.0)
+        assert vcycle.apply(on_device(b)[:, None]).isfinite().all()
+        assert vcycle.nested_start(on_device(b)[:, None]).isfinite().all()
+        assert vcycle.with_data.shape == (scene.count,)
         guards.check()
 
 
@@ -193,8 +194,8 @@ def test_with_rooms_nothing_is_read_from_the_device(monkeypatch):
 
     def run():
         hierarchy = Hierarchy(edges, n, BLUR, first_vertex, rooms)
-        multigrid = Multigrid(hierarchy, weight, smoothness, colour)
-        return multigrid.cycle(multigrid.start(b)), multigrid.with_data, hierarchy.overflow
+        vcycle = make_vcycle(hierarchy, weight, smoothness, colour)
+        return vcycle.apply(vcycle.nested_start(b)), vcycle.with_data, hierarchy.overflow
 
     expected = run()
 

@@ -16,6 +16,7 @@ import support.kernel_device  # noqa: F401 (skips the file without a device)
 
 # isort: split
 import torch
+
 from bilateral.backends.cuda.solve import components
 from support.multigrid_scenes import (
     confidence,
@@ -32,16 +33,17 @@ pytestmark = pytest.mark.interpreter
 
 
 @pytest.mark.parametrize(
-    ("alone", "degree"), [(1, 1), pytest.param(2, 2, marks=pytest.mark.smoke), (99, 1), (99, 3)]
+    ("first_small", "degree"),
+    [(1, 1), pytest.param(2, 2, marks=pytest.mark.smoke), (99, 1), (99, 3)],
 )
-def test_a_cycle_is_symmetric_and_positive_definite(alone, degree):
+def test_a_cycle_is_symmetric_and_positive_definite(first_small, degree):
     scene = parts_scene()
     weight, _ = confidence(scene, 0.2)
     known = with_data(scene, weight)
     assert 0 < known.sum() < scene.count
-    multigrid = scene.multigrid(scene.hierarchy(alone=alone), weight, 3.0, degree)
+    vcycle = scene.vcycle(scene.hierarchy(first_small=first_small), weight, 3.0, degree)
     # Nothing comes from parts without data.
-    M = multigrid.cycle(on_device(np.diag(known.astype(float)))).cpu().numpy()
+    M = vcycle.apply(on_device(np.diag(known.astype(float)))).cpu().numpy()
     assert_allclose(M, M.T, atol=1e-13)
     assert not M[~known].any()
     M = M[known][:, known]
@@ -52,13 +54,13 @@ def test_a_cycle_is_symmetric_and_positive_definite(alone, degree):
     assert eigenvalues.max() < 1.6
 
 
-@pytest.mark.parametrize("alone", [1, 2, 99])
-def test_parts_with_data(alone):
+@pytest.mark.parametrize("first_small", [1, 2, 99])
+def test_parts_with_data(first_small):
     scene = together(parts_scene(4), parts_scene(5))
-    hierarchy = scene.hierarchy(alone=alone)
+    hierarchy = scene.hierarchy(first_small=first_small)
     for part in (0.0, 0.02, 0.2, 1.0):
         weight, _ = confidence(scene, part)
-        found = scene.multigrid(hierarchy, weight, 1.0).with_data
+        found = scene.vcycle(hierarchy, weight, 1.0).with_data
         assert_array_equal(found.cpu(), with_data(scene, weight))
         grid = SimpleNamespace(edges=scene.edges())
         assert_array_equal(found.cpu(), components.with_data(grid, on_device(weight)).cpu())
@@ -66,7 +68,7 @@ def test_parts_with_data(alone):
 
 @functools.cache
 def photo_hierarchy(dtype):
-    return photo_scene().hierarchy(dtype, alone=None if dtype == torch.float64 else 3)
+    return photo_scene().hierarchy(dtype, first_small=None if dtype == torch.float64 else 3)
 
 
 @pytest.mark.parametrize("part", [0.01, 0.1, 1.0])
@@ -85,15 +87,15 @@ def steps(part, smoothness, dtype):
     """Until the relative error in the A-norm is 1e-3."""
     scene = photo_scene()
     weight, b = confidence(scene, part)
-    multigrid = scene.multigrid(photo_hierarchy(dtype), weight, smoothness)
-    assert not int(multigrid.faint)
+    vcycle = scene.vcycle(photo_hierarchy(dtype), weight, smoothness)
+    assert not int(vcycle.has_faint_component)
     A, known = scene.matrix(weight, smoothness), with_data(scene, weight)
     exact = spsolve((A + diags((~known).astype(float))).tocsc(), b)
-    errors = solve(A, multigrid, on_device(b).to(dtype)[:, None], exact)
+    errors = solve(A, vcycle, on_device(b).to(dtype)[:, None], exact)
     return next(step for step, error in enumerate(errors) if step == 10 or error < 1e-3)
 
 
-def solve(A, multigrid, b, exact):
+def solve(A, vcycle, b, exact):
     """Preconditioned conjugate gradients from the nested start: relative errors in the A-norm."""
 
     def multiply(d):
@@ -103,11 +105,11 @@ def solve(A, multigrid, b, exact):
         e = x[:, 0].cpu().numpy() - exact
         return np.sqrt(e @ (A @ e) / (exact @ (A @ exact)))
 
-    x = multigrid.start(b)
+    x = vcycle.nested_start(b)
     yield error()
     r, d, last = b - multiply(x), torch.zeros_like(b), 1.0
     while True:
-        z = multigrid.cycle(r)
+        z = vcycle.apply(r)
         now = (r * z).sum()
         d = z + now / last * d
         q = multiply(d)
@@ -122,13 +124,13 @@ def test_images_of_a_batch_are_on_their_own():
     weights = [next(iter(confidence(scene, 0.3, 11))) for scene in scenes]
     r = [rng.normal(size=(scene.count, 1)) for scene in scenes]
     found = results(
-        batch.multigrid(batch.hierarchy(alone=2), np.concatenate(weights), 2.0),
+        batch.vcycle(batch.hierarchy(first_small=2), np.concatenate(weights), 2.0),
         on_device(np.concatenate(r)),
         batch.count,
     )
     for k, (scene, weight, b) in enumerate(zip(scenes, weights, r, strict=True)):
         alone = results(
-            scene.multigrid(scene.hierarchy(alone=2), weight, 2.0), on_device(b), scene.count
+            scene.vcycle(scene.hierarchy(first_small=2), weight, 2.0), on_device(b), scene.count
         )
         for a, values in zip(alone, found, strict=True):
             assert_array_equal(a, values[batch.first_vertex[k] : batch.first_vertex[k + 1]])
@@ -137,9 +139,9 @@ def test_images_of_a_batch_are_on_their_own():
 def test_channels_are_on_their_own():
     scene, rng, dtype = parts_scene(), np.random.default_rng(12), torch.float32
     weight, _ = confidence(scene, 0.3)
-    multigrid = scene.multigrid(scene.hierarchy(dtype, alone=2), weight, 2.0)
+    vcycle = scene.vcycle(scene.hierarchy(dtype, first_small=2), weight, 2.0)
     r = on_device(rng.normal(size=(scene.count, 3))).to(dtype)
-    for function in (multigrid.cycle, multigrid.start):
+    for function in (vcycle.apply, vcycle.nested_start):
         all_three = function(r)
         for first, last in ((0, 1), (1, 3), (2, 3)):
             part = function(r[:, first:last].contiguous())
@@ -150,22 +152,22 @@ def test_channels_are_on_their_own():
 def test_one_colour_stays_solved():
     scene, rng = parts_scene(), np.random.default_rng(13)
     weight = rng.uniform(0.5, 1, scene.count)
-    multigrid = scene.multigrid(scene.hierarchy(alone=2), weight, 2.0)
+    vcycle = scene.vcycle(scene.hierarchy(first_small=2), weight, 2.0)
     A, (b, x) = (
         scene.matrix(weight, 2.0),
         (on_device(rng.normal(size=(scene.count, 2))) for _ in "bx"),
     )
-    multigrid.settle(b, x)
-    for there in (x, multigrid.start(b)):
+    vcycle.solve_colour0(b, x)
+    for there in (x, vcycle.nested_start(b)):
         r = b.cpu().numpy() - A @ there.cpu().numpy()
         assert abs(r[scene.colour == 0]).max() < 1e-12
         assert abs(r[scene.colour == 1]).max() > 0.01
     r[scene.colour == 0] = 0
-    z = multigrid.cycle(on_device(r))
-    assert_allclose(multigrid.cycle(on_device(r), settled=True).cpu(), z.cpu(), atol=1e-14)
+    z = vcycle.apply(on_device(r))
+    assert_allclose(vcycle.apply(on_device(r), colour0_solved=True).cpu(), z.cpu(), atol=1e-14)
     assert abs((A @ z.cpu().numpy())[scene.colour == 0]).max() < 1e-12
     out = torch.full_like(z, 5.0)
-    assert multigrid.cycle(on_device(r), out=out) is out
+    assert vcycle.apply(on_device(r), out=out) is out
     assert torch.equal(out, z)
 
 
@@ -177,10 +179,10 @@ def test_grids_without_edges_are_solved():
     for rooms in (None, [], [(2, 2)], [(1, 1), (1, 1)]):
         hierarchy = scene.hierarchy(rooms=rooms)
         assert not bool(hierarchy.overflow)
-        multigrid = scene.multigrid(hierarchy, weight, 1.0)
-        for x in (multigrid.cycle(on_device(b)), multigrid.start(on_device(b))):
+        vcycle = scene.vcycle(hierarchy, weight, 1.0)
+        for x in (vcycle.apply(on_device(b)), vcycle.nested_start(on_device(b))):
             assert_allclose(x.cpu(), [[0.5], [0], [0.75]])
-        assert multigrid.with_data.tolist() == [True, False, True]
+        assert vcycle.with_data.tolist() == [True, False, True]
 
 
 def test_weights_that_drown_in_rounding_are_told():
@@ -189,5 +191,5 @@ def test_weights_that_drown_in_rounding_are_told():
     for value, smoothness, expected in ((1.0, 100.0, 0), (1e-9, 1e4, 1)):
         weight = np.zeros(scene.count)
         weight[3] = value
-        multigrid = scene.multigrid(hierarchy, weight, smoothness)
-        assert int(multigrid.faint) == expected
+        vcycle = scene.vcycle(hierarchy, weight, smoothness)
+        assert int(vcycle.has_faint_component) == expected

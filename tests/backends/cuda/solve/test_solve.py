@@ -10,47 +10,51 @@ from numpy.testing import assert_allclose, assert_array_equal
 from support.kernel_device import DEVICE
 
 # isort: split
-import bilateral
 import torch
+
+import bilateral
 from bilateral.backends import cpu
-from bilateral.backends.cuda.grid import laplacian as diffusion
-from bilateral.backends.cuda.grid import pyramid_transfer as sums
+from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
+from bilateral.backends.cuda.grid.bistochastize import bistochastize
+from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.solve import components, pcg
-from bilateral.backends.cuda.solve.input_stats import count_poor, survey
+from bilateral.backends.cuda.solve.input_stats import compute_input_stats, count_faint
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.torch import handles as kept
 from bilateral.torch import operators
 from bilateral.torch.cuda import operators as device_operators
 from bilateral.torch.cuda import recording_cache as replay
-from support.device_grids import BLUR, HALF, Both, pictures
+from bilateral.torch.cuda import system
+from support.device_grids import HALF, Both, pictures
 from support.edge_tables import table
+from support.layers import layer_options
 
 pytestmark = pytest.mark.interpreter
 
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("weighed", [True, False])
-def test_a_survey_knows_ranges_and_what_is_wrong(weighed):
+def test_input_stats_have_ranges_and_what_is_wrong(weighed):
     rng = np.random.default_rng(13)
     values = rng.normal(size=(2, 33, 3))
     values[1, :, 2] = 5
     c = rng.random((2, 33)) * (rng.random((2, 33)) < 0.6) if weighed else np.ones((2, 33))
     flat = torch.from_numpy(values.reshape(-1, 3)).to(DEVICE)
     weights = torch.from_numpy(c.reshape(-1, 1)).to(DEVICE) if weighed else None
-    seen = survey(flat, weights, 2)
+    seen = compute_input_stats(flat, weights, 2)
     for k, image in enumerate(values):
         known = image[c[k] > 0]
         expected = [*np.ptp(known, axis=0)[:2], 5 if k else np.ptp(known[:, 2])]
         assert_allclose(seen.scale[k].cpu(), expected)
-    assert_allclose(seen.total.cpu(), c.sum(1))
-    assert not seen.invalid.any()
-    assert not seen.unknown.any()
+    assert_allclose(seen.weight_sum.cpu(), c.sum(1))
+    assert not seen.invalid_weights.any()
+    assert not seen.nonfinite_values.any()
     flat[3, 1], flat[40, 0] = np.inf, np.nan
-    assert survey(flat, weights, 2).unknown.tolist() == [1, 1]
+    assert compute_input_stats(flat, weights, 2).nonfinite_values.tolist() == [1, 1]
     if weights is not None:
         weights[2], weights[50], weights[51] = -1, np.nan, np.inf
-        assert survey(flat, weights, 2).invalid.tolist() == [1, 2]
+        assert compute_input_stats(flat, weights, 2).invalid_weights.tolist() == [1, 2]
 
 
 @pytest.mark.smoke
@@ -62,14 +66,14 @@ def test_pixels_far_from_data_are_counted():
     poor = 2.0 / 4 * mass > w
     far = [poor[i] and all(poor[j] for j in near[:, i] if j >= 0) for i in range(count)]
     two = torch.tensor(2.0, dtype=torch.float64, device=DEVICE)
-    assert count_poor(grid, weight, two, 4.0).tolist() == [(w == 0).sum(), mass[far].sum()]
+    assert count_faint(grid, weight, two, 4.0).tolist() == [(w == 0).sum(), mass[far].sum()]
 
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_bistochastization_balances(dtype):
     both = Both(pictures(4, 2, 6, 7))
-    n = diffusion.bistochastize(both.grid, HALF, dtype)
+    n = bistochastize(both.grid, HALF, dtype)
     for mine, grid in zip(both.there(n), both.cpus, strict=True):
         sums_ = mine * grid.blur(mine) / 2  # B-bar here has the weights / 2
         expected = grid.splat(np.ones(grid.shape))
@@ -92,16 +96,16 @@ def test_a_few_steps_are_the_cpus(kind):
     pixels = pictures(7, 2, 6, 8)
     both, rng = Both(pixels), np.random.default_rng(8)
     target, c = rng.normal(size=(2, 6, 8)), rng.uniform(0.1, 1, (2, 6, 8))
-    n = diffusion.bistochastize(both.grid, HALF, torch.float64)
+    n = bistochastize(both.grid, HALF, torch.float64)
     flat = np.stack([c, c * target], axis=3).reshape(-1, 2)
     seen = splatting.splat(both.grid, torch.from_numpy(flat).to(DEVICE))
     weight, b = seen[:, 0].contiguous(), seen[:, 1:].contiguous()
     three = torch.tensor(3.0, dtype=torch.float64, device=DEVICE)
-    A = diffusion.Matrix(both.grid, n, HALF, weight, three)
-    H = sums.push_pull(both.grid, seen)
+    A = Laplacian(both.grid, n, HALF, weight, three)
+    H = pyramid_transfer.push_pull(both.grid, seen)
     x = H[:, 1:] / H[:, :1]
     scale = torch.ones(2, 1, dtype=torch.float64, device=DEVICE)
-    pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, 3, -1.0)
+    pcg.solve(A, Preconditioner(A, kind), b, x, scale, None, system.pcg_options(3, -1.0))
     y = splatting.slice_(both.grid, x).cpu().numpy().reshape(2, 6, 8)
     for mine, grid, t, w in zip(y, both.cpus, target, c, strict=True):
         solver = bilateral.BilateralSolver(
@@ -134,31 +138,35 @@ def test_solution_and_gradients_are_the_cpus(images, references, confidences, de
             c[:, 0, 1, 1] = 1
         confidence = torch.from_numpy(c)
     smoothness = torch.tensor(0.7, dtype=torch.float64)
-    config = (3.0, 64.0, 64.0), BLUR, None, 1e-9, 60, kind, False
+    options = layer_options((3.0, 64.0, 64.0), 1e-9, 60, kind)
     problem = reference, target, confidence, smoothness
-    y, handle = operators.kernels["solve"](*problem, None, *config)
+    y, handle = operators.kernels["solve"](*problem, None, *options.arguments)
     replay._seen.clear()  # recordings do not look for gaps
 
     def move(tensors):
         return [t.to(DEVICE) if isinstance(t, torch.Tensor) else t for t in tensors]
 
-    mine, own = device_operators.solve(fail, *move(problem), None, *config)
+    mine, own = device_operators.solve(fail, *move(problem), None, *options.arguments)
     assert_allclose(mine.cpu(), y, atol=1e-7)
     assert_array_equal(own > 0, handle > 0)
     wanted = [True, confidence is not None, True]
     around = reference, h, confidence, smoothness, target
-    expected = operators.kernels["gradients"](handle, *around, y, wanted, *config)
-    found = device_operators.gradients(fail, own, *move(around), mine, wanted, *config)
+    expected = operators.kernels["gradients"](handle, *around, y, wanted, *options.arguments)
+    found = device_operators.gradients(fail, own, *move(around), mine, wanted, *options.arguments)
     for a, b in zip(found, expected, strict=True):
         assert_allclose(a.cpu(), b, atol=1e-6)
     matrix = reference, h, confidence, smoothness
     for transposed in (False, True):
-        expected = operators.kernels["surroundings"](handle, *matrix, transposed, *config)
-        found = device_operators.surroundings(fail, own, *move(matrix), transposed, *config)
+        expected = operators.kernels["surroundings"](
+            handle, *matrix, transposed, *options.arguments
+        )
+        found = device_operators.surroundings(
+            fail, own, *move(matrix), transposed, *options.arguments
+        )
         assert_allclose(found.cpu(), expected, atol=1e-9)
     assert_allclose(
-        device_operators.apply_inverse(fail, own, *move(matrix), *config).cpu(),
-        operators.kernels["apply_inverse"](handle, *matrix, *config),
+        device_operators.apply_adjoint(fail, own, *move(matrix), *options.arguments).cpu(),
+        operators.kernels["apply_adjoint"](handle, *matrix, *options.arguments),
         atol=1e-6,
     )
 
@@ -174,11 +182,11 @@ def test_a_grid_serves_again(kind):
     t = torch.from_numpy(rng.normal(size=(2, 1, 1, 4, 6))).to(DEVICE)
     c = torch.from_numpy((rng.random((2, 1, 1, 4, 6)) < 0.5) * 1.0).to(DEVICE)
     one = torch.tensor(1.0, dtype=torch.float64)
-    config = (2.0, 64.0, 64.0), BLUR, None, 1e-6, 60, kind, False
-    _, first = device_operators.solve(fail, reference, t[0], c[0], one, None, *config)
-    x, second = device_operators.solve(fail, reference, t[1], c[1], one, first, *config)
+    options = layer_options((2.0, 64.0, 64.0), 1e-6, 60, kind)
+    _, first = device_operators.solve(fail, reference, t[0], c[0], one, None, *options.arguments)
+    x, second = device_operators.solve(fail, reference, t[1], c[1], one, first, *options.arguments)
     assert kept.find(second)[0].space is kept.find(first)[0].space
-    expected, _ = device_operators.solve(fail, reference, t[1], c[1], one, None, *config)
+    expected, _ = device_operators.solve(fail, reference, t[1], c[1], one, None, *options.arguments)
     assert torch.equal(x, expected)
 
 
@@ -187,15 +195,15 @@ def test_errors_name_the_argument():
     reference = torch.zeros(2, 3, 4, 4, device=DEVICE)
     target = torch.zeros(2, 1, 4, 4, device=DEVICE)
     one = torch.tensor(1.0, dtype=torch.float64)
-    config = (2.0, 8.0, 8.0), BLUR, None, 1e-3, 10, "pyramid", False
+    options = layer_options((2.0, 8.0, 8.0), 1e-3, 10, "pyramid")
     c = torch.ones(2, 1, 4, 4, device=DEVICE)
     c[1, 0, 2, 2] = -1
     with pytest.raises(ValueError, match="confidence: expected finite numbers, 0 or above"):
-        device_operators.solve(fail, reference, target, c, one, None, *config)
+        device_operators.solve(fail, reference, target, c, one, None, *options.arguments)
     c[1] = 0
     with pytest.raises(ValueError, match="at least one pixel with a finite value") as error:
-        device_operators.solve(fail, reference, target, c, one, None, *config)
+        device_operators.solve(fail, reference, target, c, one, None, *options.arguments)
     assert error.value.__notes__ == ["In image 1 of the batch."]
     reference[0, 0, 0, 0] = torch.nan
     with pytest.raises(ValueError, match="reference: expected finite values"):
-        device_operators.solve(fail, reference, target, None, one, None, *config)
+        device_operators.solve(fail, reference, target, None, one, None, *options.arguments)

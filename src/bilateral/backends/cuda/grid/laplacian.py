@@ -8,13 +8,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.blocks import row_channels
 from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.grid.bistochastize import Blur
 from bilateral.backends.cuda.grid.edges import read_neighbours
 from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.grid.image_parts import part_of_image
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.blocks import row_channels
 
 _BLOCK = 256
 

@@ -5,10 +5,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.blocks import row_channels
 from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.grid.tiles import tile_pixels, tile_programs
 from bilateral.backends.cuda.kernel import kernel
-from bilateral.backends.cuda.blocks import row_channels
 
 _PART = 1024
 """Sorted pixels are summed in parts of this many."""
