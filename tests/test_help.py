@@ -30,6 +30,7 @@ CALLABLES: list[Any] = [
     tasks.defocus,
     tasks.match_blocks,
     tasks.refine_depth,
+    tasks.refine_segmentation,
     tasks.stereo_depth,
     tasks.superres_depth,
 ]

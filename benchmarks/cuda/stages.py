@@ -26,7 +26,8 @@ from bilateral.backends.cuda.solve.iteration import Iteration
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.numerics.policy import EDGE_GUARD
-from bilateral.torch.cuda import system as device
+from bilateral.torch.cuda.batch_grid import build_batch_grid
+from bilateral.torch.cuda.system import count_faint
 from bilateral.torch.options import LayerOptions
 
 SIGMA = 8.0
@@ -50,9 +51,9 @@ class Solve:
             GridOptions(SIGMA, SIGMA, SIGMA, (2.0, 1.0, 0.125), None),
             SolveOptions(0.0, STEPS, "pyramid"),
         )
-        found = device.space(self._reference, self._options).grid.rooms
+        found = build_batch_grid(self._reference, self._options).grid.rooms
         self._rooms = tuple(n + n // 4 + 256 for n in found)
-        self._space = device.space(self._reference, self._options, self._rooms)
+        self._space = build_batch_grid(self._reference, self._options, self._rooms)
         self._grid = self._space.grid
         matrix, offset = color.feature_map(3, _HIGHEST)
         self._bins = make_binning(
@@ -111,7 +112,7 @@ class Solve:
     def survey_and_splat(self) -> tuple[Any, ...]:
         seen = compute_input_stats(self._values, self._weights, 1)
         weight, b = splatting.splat_weighted(self._grid, self._values, self._weights)
-        bare = device.count_poor(self._grid, weight, self._smoothness)
+        bare = count_faint(self._grid, weight, self._smoothness)
         return seen, weight, b, bare
 
     def start(self) -> Tensor:

@@ -15,6 +15,7 @@ with a function of `tasks`.
 ((64, 64), True)
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from bilateral import confidence, tasks
@@ -27,6 +28,7 @@ from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning, SolveInfo
 from bilateral.losses import Barron, Cauchy, Charbonnier, GemanMcClure, Huber, Loss, Welsch
 from bilateral.solver import BilateralSolver
+from bilateral.tasks.segmentation import array_types
 from bilateral.threads import get_num_threads, set_num_threads
 
 __version__: str
@@ -63,3 +65,13 @@ def __getattr__(name: str) -> Any:
     from importlib.metadata import version
 
     return version(__name__)
+
+
+def _refine_tensors() -> Callable[..., Any]:
+    """Import the refinement of tensors only when a tensor arrives."""
+    from bilateral.torch import refine_segmentation
+
+    return refine_segmentation
+
+
+array_types.register("torch.Tensor", _refine_tensors)

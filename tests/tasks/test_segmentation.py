@@ -10,7 +10,7 @@ import bilateral
 from bilateral.backends import cpu
 from bilateral.filters import resize
 from bilateral.tasks import refine_segmentation
-from bilateral.tasks.segmentation.small_regions import flood
+from bilateral.tasks.segmentation.small_regions import merge_small_regions
 
 Array = NDArray[Any]
 
@@ -305,9 +305,9 @@ def test_small_regions_take_the_label_around_them() -> None:
     labels[15, 19] = 4
     expected = np.zeros_like(labels)
     expected[:, 20:] = 2
-    np.testing.assert_array_equal(flood(labels, 10), expected)
-    np.testing.assert_array_equal(flood(labels, 1), labels)
-    np.testing.assert_array_equal(flood(labels, 1e9), labels)
+    np.testing.assert_array_equal(merge_small_regions(labels, 10), expected)
+    np.testing.assert_array_equal(merge_small_regions(labels, 1), labels)
+    np.testing.assert_array_equal(merge_small_regions(labels, 1e9), labels)
 
 
 def test_a_label_outside_the_classes_is_refused() -> None:

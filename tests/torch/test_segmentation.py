@@ -1,5 +1,7 @@
 """`refine_segmentation` of tensors: PyTorch's shapes, dtypes and batches."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -104,3 +106,12 @@ def test_the_result_has_no_gradient() -> None:
 def test_wrong_input(arguments: Any, options: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         bilateral.torch.refine_segmentation(*arguments, **options)
+
+
+def test_the_task_finds_the_layer_by_itself() -> None:
+    script = (
+        "import torch; from bilateral.tasks import refine_segmentation as refine;"
+        "class_maps = torch.nn.Parameter(torch.rand(1, 2, 3, 4));"
+        "assert refine(class_maps, torch.zeros(1, 3, 6, 8)).shape == (1, 2, 6, 8)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -1,4 +1,6 @@
-"""vmap: what shares a matrix becomes channels, anything else more images of the batch."""
+"""Batching rules for vmap: maps that share a matrix become channels, all others more images."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +12,7 @@ Dims = Sequence[int | None]
 
 
 def solve(info: Any, in_dims: Dims, tensors: Sequence[Any], call: Callable[..., Any]) -> Any:
-    """The rule of (reference, target, confidence, smoothness, like)."""
+    """Batch an operator of (reference, target, confidence, smoothness, like)."""
     reference, target, confidence, smoothness, like = tensors
     dims = in_dims[:5]
     if dims[3] is not None:
@@ -27,7 +29,7 @@ def solve(info: Any, in_dims: Dims, tensors: Sequence[Any], call: Callable[..., 
 
 
 def map_(info: Any, in_dims: Dims, tensors: Sequence[Any], call: Callable[..., Any]) -> Any:
-    """The rule of (handle, reference, g, confidence, smoothness)."""
+    """Batch a linear map of (handle, reference, g, confidence, smoothness)."""
     handle, reference, g, confidence, smoothness = tensors
     dims = in_dims[:5]
     if dims[4] is not None:
@@ -54,7 +56,7 @@ def _out_of_channels(maps: Tensor, count: int) -> Tensor:
 
 
 def _into_images(count: int, tensors: Sequence[Any], dims: Dims) -> list[Tensor | None]:
-    """(reference, maps, confidence) with the mapped dimension as part of the batch."""
+    """Merge the mapped dimension of (reference, maps, confidence) into the batch."""
     reference, maps, confidence = (
         None if value is None else value.unsqueeze(0) if dim is None else value.movedim(dim, 0)
         for value, dim in zip(tensors, dims, strict=True)
@@ -62,9 +64,9 @@ def _into_images(count: int, tensors: Sequence[Any], dims: Dims) -> list[Tensor 
     assert reference is not None
     assert maps is not None
     images = maps.shape[1]
-    alone = reference.shape[:2] == (1, 1)  # one reference for all
+    is_shared = reference.shape[:2] == (1, 1)
     folded: list[Tensor | None] = [
-        reference[0] if alone else _flat(reference, count, images),
+        reference[0] if is_shared else _flat(reference, count, images),
         _flat(maps, count, images),
         None if confidence is None else _flat(confidence, count, images),
     ]
@@ -80,14 +82,14 @@ def _out_of_images(value: Tensor, count: int) -> Tensor:
 
 
 def one_by_one(count: int, dims: Dims, tensors: Sequence[Any], call: Callable[..., Any]) -> Any:
-    """The rule that always works."""
+    """Call an operator once per mapped index, which works for any arguments."""
     results = []
     for i in range(count):
-        own = (
+        selected = (
             value if dim is None else value.select(dim, i)
             for value, dim in zip(tensors, dims, strict=True)
         )
-        results.append(call(*own))
+        results.append(call(*selected))
     if isinstance(results[0], Tensor):
         return torch.stack(results), 0
     stacked = tuple(torch.stack(parts) for parts in zip(*results, strict=True))

@@ -1,18 +1,28 @@
-"""Semantic segmentation (paper, section 5.4): outlines of classes where the photograph has them."""
+"""Refine a semantic segmentation by its photograph (paper, section 5.4)."""
 
-import sys
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import validation as checks
+from bilateral import validation
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
-from bilateral.tasks.segmentation import classes
-from bilateral.tasks.segmentation import label_trust as outline
-from bilateral.tasks.segmentation import policy as rules
-from bilateral.tasks.segmentation.policy import USUAL, Settings
+from bilateral.tasks.segmentation import policy
+from bilateral.tasks.segmentation.array_types import find_refinement
+from bilateral.tasks.segmentation.class_balance import balance_classes
+from bilateral.tasks.segmentation.classes import (
+    ActiveClasses,
+    active_classes,
+    join_classes,
+    probabilities_at_size,
+)
+from bilateral.tasks.segmentation.label_trust import belt_width, boundary_confidence
+from bilateral.tasks.segmentation.policy import DEFAULTS, Parameters, SegmentationOptions
+from bilateral.tasks.segmentation.ranking import rank
+from bilateral.tasks.segmentation.small_regions import clean_labels
 
 Array = NDArray[Any]
 
@@ -25,70 +35,70 @@ def refine_segmentation(
     labels: bool = False,
     logits: bool | None = None,
     ignore: ArrayLike | None = None,
-    sigma_xy: float | None = USUAL.sigma_xy,
-    sigma_luma: float = USUAL.sigma_luma,
-    sigma_chroma: float = USUAL.sigma_chroma,
-    smoothness: float | None = USUAL.smoothness,
-    rank_tolerance: float | None = USUAL.rank_tolerance,
+    sigma_xy: float | None = DEFAULTS.sigma_xy,
+    sigma_luma: float = DEFAULTS.sigma_luma,
+    sigma_chroma: float = DEFAULTS.sigma_chroma,
+    smoothness: float | None = DEFAULTS.smoothness,
+    rank_tolerance: float | None = DEFAULTS.rank_tolerance,
     reference_max: float | None = None,
     dtype: DTypeLike | None = None,
 ) -> Any:
-    """Move the outlines of a segmentation to the edges of the photograph that it belongs to.
+    """Move the borders of a segmentation's regions to the edges of its photograph.
 
-    For what segmentation networks return, at their own resolution or enlarged: blurred at the
-    outlines, and off by about a cell of the network. Labels well inside a region are believed,
-    however thin the region is; those near an outline follow the photograph.
+    Segmentation networks return scores at their own resolution or enlarged: blurred at the borders
+    of regions, which are off by about a cell of the network. Labels well inside a region are
+    trusted, however thin the region is. Labels near a border follow the photograph.
 
     Parameters
     ----------
     probabilities : (h, w, K) or (h, w) array
-        Of K classes, or of a foreground, of any size: it is brought to the image's by linear
-        interpolation (with half-pixel centres). Logits will do as well. A pixel with NaN or
-        infinity is unknown; in logits, -inf is a probability of 0. Masks may be bool.
+        Probabilities of K classes, or of a foreground, of any size: linear interpolation (with
+        half-pixel centres) brings them to the size of the image. Logits work as well. A pixel with
+        NaN or infinity is unknown; in logits, -inf is a probability of 0. Masks may be bool.
     image : (H, W) or (H, W, 3) array
         The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1.
     confidence : {"boundary", "uniform", "entropy"} or (H, W) array
-        How much to trust each pixel. "boundary": the more the deeper it lies in its region.
-        "uniform": all alike, as in the paper. "entropy": the less classes are in question, the
-        more. Or any numbers, 0 for not at all.
+        Trust in each pixel. "boundary": more trust deeper inside a region. "uniform": the same
+        trust everywhere, as in the paper. "entropy": more trust where fewer classes are possible.
+        Or any numbers, 0 for no trust.
     labels : bool
-        Return the most probable class of each pixel, rather than probabilities.
+        Return the most probable class of each pixel instead of probabilities.
     logits : bool, optional
-        Whether `probabilities` are logits. Left out, they are if any value is below 0, or if the
-        classes do not sum to 1 up to 0.01 (if a foreground's exceed 1).
+        Whether `probabilities` are logits. By default they are if any value is below 0, or if the
+        sum of the classes differs from 1 by more than 0.01 (if a foreground exceeds 1).
     ignore : (H, W) array of bool or integers, optional
         Nonzero where the probabilities mean nothing, such as a border or a logo. These pixels get
-        what their surroundings suggest.
+        values from their surroundings.
     sigma_xy : float, optional
-        Size of the grid's cells in pixels, and the scale of all else that is done: how far around
-        a pixel its region's thickness is measured, and the window of the final vote. By default
-        17 for 500 x 375 pixels and in proportion to the image's side, from 8 to 64; down to half
-        of that for maps with sharp outlines, four times the width of the belt in which the two
-        best classes differ by less than a half.
+        Size of a grid cell in pixels. It is also the scale of all other steps: how far around a
+        pixel the thickness of its region is measured, and the window of the final vote. The
+        default is 17 for 500 x 375 pixels and proportional to the side of the image, from 8 to 64.
+        For maps with sharp borders it is down to half of that: four times the width of the belt in
+        which the two best classes differ by less than a half.
     sigma_luma, sigma_chroma : float
-        Size of the grid's cells in 8-bit grey levels.
+        Size of a grid cell in 8-bit grey levels.
     smoothness : float, optional
-        The paper's lambda: 4 for confidence "boundary", else 16.
+        The paper's lambda. The default is 4 for confidence "boundary", else 16.
     rank_tolerance : float, optional
-        Solve for as few combinations of the classes as hold all but this part of their variance
-        (supplement, section 4). More saves time where many classes are in question, and loses
-        small objects. None: solve for every class. Classes that are nowhere the most probable, nor
-        more probable than 25 %, are left as they are in any case.
+        Solve for as few combinations of the classes as hold all but this fraction of their
+        variance (supplement, section 4). A larger value saves time if many classes are possible,
+        but loses small objects. None: solve for every class. A class that is nowhere the most
+        probable, and nowhere more probable than 25 %, is never solved for and keeps its values.
     reference_max : float, optional
-        The image's value that means white, where it is not the dtype's usual one.
+        Value of white in the image. Default: 255, 65535 or 1, by its dtype.
     dtype : dtype, optional
-        The result's, if not that of `probabilities` (float32 if that is no floating point) or,
-        for labels, int64.
+        Dtype of the result. Default: that of `probabilities` (float32 if that is not floating
+        point), or int64 for labels.
 
     Returns
     -------
     (H, W, K) or (H, W) array
-        Probabilities: finite, from 0 to 1, with sums of 1; or labels (H, W), from 0 to K - 1, of a
-        foreground 0 and 1.
+        Probabilities: finite, from 0 to 1, with sums of 1. Or labels (H, W), from 0 to K - 1; 0
+        and 1 for a foreground.
 
     Notes
     -----
-    Given a PyTorch tensor, this is `bilateral.torch.refine_segmentation`.
+    A PyTorch tensor is handed to `bilateral.torch.refine_segmentation`.
 
     Examples
     --------
@@ -101,62 +111,51 @@ def refine_segmentation(
     >>> mask[32, [0, 39, 40, 95]].tolist()
     [0, 0, 1, 1]
     """
-    if "torch" in sys.modules and isinstance(probabilities, sys.modules["torch"].Tensor):
-        return _refine_tensors(
-            probabilities,
-            image,
-            confidence=confidence,
-            labels=labels,
-            logits=logits,
-            ignore=ignore,
-            sigma_xy=sigma_xy,
-            sigma_luma=sigma_luma,
-            sigma_chroma=sigma_chroma,
-            smoothness=smoothness,
-            rank_tolerance=rank_tolerance,
-            reference_max=reference_max,
-            dtype=dtype,
-        )
-    guide = checks.reference(image, reference_max, name="image")
-    checks.finite_values("image", guide.pixels)
+    arguments = locals()
+    refine_other = find_refinement(probabilities)
+    if refine_other is not None:
+        return refine_other(**arguments)
+    guide = validation.reference(image, reference_max, name="image")
+    validation.finite_values("image", guide.pixels)
     shape = guide.pixels.shape[:2]
-    hidden = None if ignore is None else checks.mask("ignore", ignore, shape)
-    scores = checks.scores("probabilities", probabilities, logits, shape, dtype, hidden)
-    p, known = classes.at_size(scores, shape)
+    hidden = None if ignore is None else validation.mask("ignore", ignore, shape)
+    scores = validation.scores("probabilities", probabilities, logits, shape, dtype, hidden)
+    p, known = probabilities_at_size(scores, shape)
     if hidden is not None:
         known = ~hidden if known is None else known & ~hidden
     if known is not None:
-        checks.some_scores(known)
+        validation.some_scores(known)
         p = np.where(known[..., np.newaxis], p, 0)
-    settings = Settings(sigma_xy, sigma_luma, sigma_chroma, smoothness, rank_tolerance).checked()
-    few = classes.active(p)
-    x = _refine(few, known, guide, confidence, settings)
+    options = SegmentationOptions.checked(arguments)
+    active = active_classes(p)
+    x = _refine(active, known, guide, confidence, options)
     if labels:
-        found = few.classes[outline.rank(x).labels]
-        return checks.as_dtype(found, np.dtype(np.int64) if dtype is None else scores.dtype)
-    full = classes.joined(p, few, x)
+        numbers = active.classes[rank(x).labels]
+        return validation.as_dtype(numbers, np.dtype(np.int64) if dtype is None else scores.dtype)
+    full = join_classes(p, active, x)
     if scores.values.shape[2] == 1:
         full = full[..., 1:]
-    return checks.as_dtype(full.reshape(*shape, *scores.layout), scores.dtype)
+    return validation.as_dtype(full.reshape(*shape, *scores.layout), scores.dtype)
 
 
 def _refine(
-    few: classes.Active,
+    active: ActiveClasses,
     known: Array | None,
-    guide: checks.Reference,
+    guide: validation.Reference,
     confidence: str | ArrayLike,
-    settings: Settings,
+    options: SegmentationOptions,
 ) -> Array:
-    """The recipe, for the classes that take part."""
-    p, before = few.p, few.ranked
-    cell = settings.sigma_xy or rules.cell_for(before.labels.shape, outline.belt(before, known))
-    c = _confidence(confidence, p, before.labels, known, cell)
-    settings = settings._replace(
-        sigma_xy=cell, smoothness=rules.smoothness_for(settings, confidence)
+    """Compute new probabilities of the active classes."""
+    p, ranked = active.p, active.ranked
+    if isinstance(confidence, str):
+        policy.check_confidence(confidence)
+    parameters = options.for_image(
+        ranked.labels.shape, confidence, lambda: belt_width(ranked, known)
     )
-    x = sum(_solve(p, c, guide, settings, shift) for shift in rules.shifts(cell))
-    x = outline.keep_areas(np.maximum(x, rules.LEAST), before.labels, known)
-    return outline.calm(x, round(cell * rules.VOTE), cell**2 * rules.ISLAND)
+    c = _confidence(confidence, p, ranked.labels, known, parameters)
+    x = sum(_solve(p, c, guide, parameters, shift) for shift in parameters.shifts)
+    x = balance_classes(np.maximum(x, policy.MIN_PROBABILITY), ranked.labels, known)
+    return clean_labels(x, parameters.vote_radius, parameters.min_region_area)
 
 
 def _confidence(
@@ -164,19 +163,19 @@ def _confidence(
     p: Array,
     labels: NDArray[np.int32],
     known: Array | None,
-    cell: float,
+    parameters: Parameters,
 ) -> Array | None:
-    """A weight per pixel, 0 where nothing is known; None: 1 everywhere."""
+    """Compute the weight of each pixel, 0 where nothing is known; None: 1 everywhere."""
     c: Array | None = None
     if not isinstance(confidence, str):
-        c = checks.pixel_weights("confidence", confidence, labels.shape, np.dtype(np.float64))
-        checks.some_scores(c > 0 if known is None else (c > 0) & known)
+        c = validation.pixel_weights("confidence", confidence, labels.shape, np.dtype(np.float64))
+        validation.some_scores(c > 0 if known is None else (c > 0) & known)
         c = (c / c.max()).astype(np.float32)
-    elif rules.kind_of(confidence) == "boundary":
-        c = outline.trust(labels, known, round(cell))
+    elif confidence == "boundary":
+        c = boundary_confidence(labels, known, parameters.depth_radius)
     elif confidence == "entropy":
         entropy = -np.sum(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny)), axis=2)
-        c = np.maximum(1 - entropy / np.log(max(p.shape[2], 2)), outline.LEAST_TRUST)
+        c = np.maximum(1 - entropy / np.log(max(p.shape[2], 2)), policy.MIN_CONFIDENCE)
     if known is None:
         return c
     return known.astype(np.float32) if c is None else np.where(known, c, 0)
@@ -185,46 +184,39 @@ def _confidence(
 def _solve(
     p: Array,
     c: Array | None,
-    guide: checks.Reference,
-    settings: Settings,
+    guide: validation.Reference,
+    parameters: Parameters,
     shift: int,
 ) -> Array:
-    """Solve on a grid whose cells begin `shift` pixels before the image does."""
-    smoothness = settings.smoothness or 1.0
-    least = 1.0 if c is None else float(c.min())
-    before = [(shift, 0), (shift, 0)]
+    """Solve on a grid whose cells begin `shift` pixels before the image."""
+    min_confidence = 1.0 if c is None else float(c.min())
+    padding = [(shift, 0), (shift, 0)]
     if shift > 0 and c is None:
         c = np.ones(p.shape[:2], np.float32)
     grid = BilateralGrid(
-        np.pad(guide.pixels, [*before, (0, 0)], mode="edge"),
-        settings.sigma_xy or 1.0,
-        settings.sigma_luma,
-        settings.sigma_chroma,
+        np.pad(guide.pixels, [*padding, (0, 0)], mode="edge"),
+        parameters.cell,
+        parameters.sigma_luma,
+        parameters.sigma_chroma,
         reference_max=guide.highest,
     )
     solver = BilateralSolver(
         grid,
-        smoothness,
-        tolerance=rules.TOLERANCE,
-        preconditioner=rules.preconditioner_for(smoothness, least),
+        parameters.smoothness,
+        tolerance=policy.TOLERANCE,
+        preconditioner=parameters.preconditioner(min_confidence),
         initial="pyramid",
     )
-    # Solutions sum to 1 as the classes do: the one with most pixels follows from the others.
-    most = int(p.sum(axis=0).sum(axis=0).argmax())
-    others = [k for k in range(p.shape[2]) if k != most]
+    # Solutions sum to 1, because the classes do: the largest class follows from the others.
+    largest = int(p.sum(axis=0).sum(axis=0).argmax())
+    others = [k for k in range(p.shape[2]) if k != largest]
     out = np.ones_like(p)
     if others:
         x = solver.solve(
-            np.pad(p[..., others], [*before, (0, 0)]),
-            None if c is None else np.pad(c, before),
-            rank_tolerance=settings.rank_tolerance,
+            np.pad(p[..., others], [*padding, (0, 0)]),
+            None if c is None else np.pad(c, padding),
+            rank_tolerance=parameters.rank_tolerance,
         )[shift:, shift:]
         out[..., others] = x
-        out[..., most] -= x @ np.ones(len(others), x.dtype)
+        out[..., largest] -= x @ np.ones(len(others), x.dtype)
     return out
-
-
-def _refine_tensors(probabilities: Any, image: Any, **options: Any) -> Any:
-    from bilateral.torch import refine_segmentation as refine
-
-    return refine(probabilities, image, **options)

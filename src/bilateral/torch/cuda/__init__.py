@@ -1,1 +1,1 @@
-"""Solves of CUDA tensors, recorded as CUDA graphs."""
+"""Operators and tasks for CUDA tensors; repeated solves are recorded as CUDA graphs."""

@@ -1,57 +1,71 @@
-"""Class probabilities on a device, at the size of an image: `tasks.classes` for tensors."""
+"""Convert scores to probabilities and choose classes: `tasks.segmentation.classes` for tensors."""
+
+from __future__ import annotations
 
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
-
 from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.labels.probabilities import Ranked, count_labels, rank
 from bilateral.filters import resize
-from bilateral.tasks.segmentation import classes as rules
+from bilateral.tasks.segmentation import policy
+from torch import Tensor
 
 
 class Probabilities(NamedTuple):
-    """Of K classes, at each pixel."""
+    """Probabilities of K classes at each pixel."""
 
     p: Tensor
-    """(K, H, W) float32, 0 or above, with sums of about 1 where known, and 0 elsewhere."""
+    """(K, H, W) float32, 0 or above. The sum is about 1 at known pixels, 0 elsewhere."""
     known: Tensor
     """(H, W) bool."""
 
 
-def at_size(
-    scores: Tensor, logits: bool, finite: bool, hidden: Tensor | None, shape: torch.Size
+def probabilities_at_size(
+    scores: Tensor, logits: bool, finite: bool, ignore: Tensor | None, shape: torch.Size
 ) -> Probabilities:
-    """As `tasks.classes.at_size`, for (K, h, w) scores, but for what is `hidden` in the image."""
+    """Compute the probabilities of all classes at the size of an image from (K, h, w) scores.
+
+    Parameters
+    ----------
+    scores : (K, h, w) tensor
+    logits : bool
+        Whether the scores are logits.
+    finite : bool
+        Whether all scores are finite.
+    ignore : (H, W) bool tensor, optional
+        Pixels that are unknown.
+    shape : (int, int)
+        Height and width of the image.
+    """
     size = scores.shape[1:]
-    values, known = (scores, None) if finite else _known(scores, logits)
-    if hidden is not None and size == shape:
-        known = ~hidden if known is None else known & ~hidden
+    values, known = (scores, None) if finite else _finite_scores(scores, logits)
+    if ignore is not None and size == shape:
+        known = ~ignore if known is None else known & ~ignore
         values = torch.where(known, values, 0)
     if len(values) == 1:
-        nothing = torch.zeros_like(values) if logits else 1 - values.clamp(max=1)
-        values = torch.cat([nothing, values])
+        background = torch.zeros_like(values) if logits else 1 - values.clamp(max=1)
+        values = torch.cat([background, values])
     if logits:
-        values = (values - values.amax(0)).clamp(min=rules.LOWEST)
+        values = (values - values.amax(0)).clamp(min=policy.MIN_LOGIT)
     values = values.float()
     if size != shape:
-        values, known = _interpolated(values, known, shape)
+        values, known = _interpolate(values, known, shape)
     p = values.exp() if logits else values
     sums = p.sum(0)
-    some = sums > 0
+    is_known = sums > 0
     if known is not None:
-        some &= known
-    if hidden is not None:
-        some &= ~hidden
-    exact = (torch.where(sums > 0, sums, 1) - 1).abs().amax() <= rules.ROUNDING
+        is_known &= known
+    if ignore is not None:
+        is_known &= ~ignore
+    exact = (torch.where(sums > 0, sums, 1) - 1).abs().amax() <= policy.SUM_TOLERANCE
     p = p / torch.where((sums > 0) & ~exact if not logits else sums > 0, sums, 1)
-    return Probabilities(torch.where(some, p, 0), some)
+    return Probabilities(torch.where(is_known, p, 0), is_known)
 
 
-def _known(scores: Tensor, logits: bool) -> tuple[Tensor, Tensor]:
-    """Finite scores, and where they are known; -inf is a fine logit beside others."""
+def _finite_scores(scores: Tensor, logits: bool) -> tuple[Tensor, Tensor]:
+    """Return finite scores and where they are known; -inf is a valid logit beside finite ones."""
     finite = scores.isfinite()
     known = finite.all(0)
     if logits:
@@ -63,18 +77,19 @@ def _known(scores: Tensor, logits: bool) -> tuple[Tensor, Tensor]:
     return torch.where(known, values, 0), known
 
 
-def _interpolated(
+def _interpolate(
     values: Tensor, known: Tensor | None, shape: torch.Size
 ) -> tuple[Tensor, Tensor | None]:
+    """Interpolate the known scores, and find the pixels that get enough of them."""
     if known is None:
         return _bilinear(values, shape), None
     share = _bilinear(known.float(), shape)
-    seen = share >= rules.NEAREST
-    return _bilinear(values, shape) / torch.where(seen, share, 1), seen
+    is_known = share >= policy.MIN_KNOWN_SHARE
+    return _bilinear(values, shape) / torch.where(is_known, share, 1), is_known
 
 
 def _bilinear(values: Tensor, shape: torch.Size) -> Tensor:
-    """`resize.bilinear` of maps (..., h, w)."""
+    """Interpolate maps (..., h, w) as `resize.bilinear`."""
     for axis, length in ((-1, shape[1]), (-2, shape[0])):
         samples = _samples(values.shape[axis], length, values.device)
         parts = [
@@ -93,79 +108,85 @@ def _samples(size: int, length: int, device: torch.device) -> list[tuple[Tensor,
     ]
 
 
-class Active(NamedTuple):
-    """The classes that take part."""
+class ActiveClasses(NamedTuple):
+    """The classes that take part in the refinement."""
 
     classes: list[int]
-    """Their numbers among all."""
+    """Their numbers among all classes."""
     p: Tensor
-    """(A, H, W) their probabilities, with sums of 1 where known."""
+    """(A, H, W) their probabilities, with sums of 1 at known pixels."""
     ranked: Ranked
     """The best two of them."""
     share: Tensor | None
-    """(H, W) their sum among all classes; None: 1."""
+    """(H, W) sum of their probabilities among all classes; None: 1."""
 
 
-class Counts(NamedTuple):
-    """What the host must know of probabilities."""
+class ClassCounts(NamedTuple):
+    """Numbers of pixels and probabilities of classes, on the host."""
 
     known: int
-    """How many pixels are."""
+    """Number of known pixels."""
     trusted: int
-    """How many of these have a confidence above 0."""
-    labels: list[int]
-    """Of how many each class is the label."""
+    """Number of known pixels with a confidence above 0."""
+    pixels: list[int]
+    """Number of known pixels whose label is each class."""
     highest: list[float]
-    """Of each class."""
+    """Highest probability of each class."""
 
 
-def count(given: Probabilities, confidence: Tensor | None) -> Counts:
-    """Wait for the device, and count; without a confidence all known pixels are trusted."""
-    ranked = rank(given.p)
-    counts = count_labels(ranked.labels, len(given.p), given.known)
-    known = given.known.sum()[None]
-    trusted = known if confidence is None else (given.known & (confidence > 0)).sum()[None]
-    numbers = known, trusted, counts, ranked.highest
+def count_classes(probabilities: Probabilities, confidence: Tensor | None) -> ClassCounts:
+    """Count pixels, and wait for the device. Without a confidence, all known pixels are trusted."""
+    p, known = probabilities
+    ranked = rank(p)
+    counts = count_labels(ranked.labels, len(p), known)
+    known_count = known.sum()[None]
+    trusted = known_count if confidence is None else (known & (confidence > 0)).sum()[None]
+    numbers = known_count, trusted, counts, ranked.highest
     first, second, *others = torch.cat([n.double() for n in numbers]).tolist()
-    classes = len(given.p)
-    return Counts(int(first), int(second), [int(n) for n in others[:classes]], others[classes:])
+    classes = len(p)
+    pixels, highest = others[:classes], others[classes:]
+    return ClassCounts(int(first), int(second), [int(n) for n in pixels], highest)
 
 
-def active(given: Probabilities, seen: Counts) -> Active:
-    """The classes that are the label of a pixel, or near to it."""
-    p = given.p
-    chosen = _chosen(seen, p.shape[1] * p.shape[2])
-    whole = len(chosen) == len(p)
-    few = p if whole else p.index_select(0, constant(tuple(chosen), torch.int64, p.device))
-    sums = few.sum(0)
-    few = few * (1 / sums.clamp(min=rules.NOTHING))
-    return Active(chosen, few, rank(few), None if whole else 1 - (p.sum(0) - sums))
+def active_classes(p: Tensor, counts: ClassCounts) -> ActiveClasses:
+    """Choose the classes of (K, H, W) probabilities that are the label of a pixel, or nearly."""
+    numbers = _active_numbers(counts, p.shape[1] * p.shape[2])
+    has_all = len(numbers) == len(p)
+    active = p if has_all else p.index_select(0, constant(tuple(numbers), torch.int64, p.device))
+    sums = active.sum(0)
+    active = active * (1 / sums.clamp(min=policy.MIN_SUM))
+    share = None if has_all else 1 - (p.sum(0) - sums)
+    return ActiveClasses(numbers, active, rank(active), share)
 
 
-def _chosen(seen: Counts, pixels: int) -> list[int]:
-    every = range(len(seen.highest))
-    # Unknown pixels have the first label that is more than faint.
-    least = min(rules.FAINT, 0.99 / len(every))
-    unknown = next(k for k in every if seen.highest[k] >= least) if seen.known < pixels else -1
+def _active_numbers(counts: ClassCounts, pixels: int) -> list[int]:
+    every = range(len(counts.highest))
+    # The label of unknown pixels is the first class that is not faint, as on the CPU.
+    limit = policy.faint_probability(len(every))
+    of_unknown = -1
+    if counts.known < pixels:
+        of_unknown = next(k for k in every if counts.highest[k] >= limit)
     return [
-        k for k in every if seen.labels[k] > 0 or seen.highest[k] >= rules.ACTIVE or k == unknown
+        k
+        for k in every
+        if counts.pixels[k] > 0 or counts.highest[k] >= policy.ACTIVE_PROBABILITY or k == of_unknown
     ]
 
 
-def labels(few: Active, x: Tensor) -> Tensor:
-    """The most probable class of each pixel among all, int64."""
-    return constant(tuple(few.classes), torch.int64, x.device)[rank(x).labels.long()]
+def most_probable(active: ActiveClasses, x: Tensor) -> Tensor:
+    """Return the number of the most probable class of each pixel among all classes, int64."""
+    return constant(tuple(active.classes), torch.int64, x.device)[rank(x).labels.long()]
 
 
-def joined(p: Tensor, few: Active, x: Tensor) -> Tensor:
-    """New probabilities `x` of some classes among those of all, with sums of 1.
+def join_classes(p: Tensor, active: ActiveClasses, x: Tensor) -> Tensor:
+    """Insert new probabilities `x` of the active classes into those of all, with sums of 1.
 
-    The others stay as they are, but below the best.
+    The other classes keep their probabilities, but stay below the most probable class.
     """
-    x = x / x.sum(0).clamp(min=rules.NOTHING)
-    if few.share is None:
+    x = x / x.sum(0).clamp(min=policy.MIN_SUM)
+    if active.share is None:
         return x
-    x = x * few.share.clamp(0, 1)
-    out = torch.minimum(p, rules.BELOW_BEST * x.amax(0))
-    out.index_copy_(0, constant(tuple(few.classes), torch.int64, p.device), x)
+    x = x * active.share.clamp(0, 1)
+    out = torch.minimum(p, policy.BELOW_BEST * x.amax(0))
+    out.index_copy_(0, constant(tuple(active.classes), torch.int64, p.device), x)
     return out / out.sum(0)

@@ -1,4 +1,6 @@
-"""CUDA graphs: what a function launches, and the steps of a solve."""
+"""Record CUDA graphs: of one function, and of the steps of a solve."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,31 +8,37 @@ from functools import partial
 from typing import Any
 
 import torch
-
 from bilateral.backends.cuda.constants import holding
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.report import HEADER
 
-_FIRST = {"multigrid": 2, "pyramid": 8, "jacobi": 8}
-"""Steps in the first graph of a recording."""
-_NEXT = {"multigrid": 1, "pyramid": 4, "jacobi": 4}
-"""Steps in the other, which is replayed as often as the solve before took it to be, and then until
-the error is small enough, at which the host looks each time."""
-_ALL = 32
-"""If no more steps are allowed, the first graph has all of them, but for multigrid's."""
+_FIRST_STEPS = {"multigrid": 2, "pyramid": 8, "jacobi": 8}
+"""Steps in the first graph of a solve."""
+_MORE_STEPS = {"multigrid": 1, "pyramid": 4, "jacobi": 4}
+"""Steps in the second graph. It is replayed as many times as the previous solve needed, and then
+until the error is small enough; the host reads the error after each of these replays."""
+_MAX_FIRST_STEPS = 32
+"""If `max_iterations` is at most this, the first graph has all steps, except for multigrid's."""
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
-    """Tensors made here may be written to later, inside `torch.inference_mode` and outside."""
+def lasting_tensors() -> Iterator[None]:
+    """Allow tensors made here to be written later, inside and outside `torch.inference_mode`."""
     with torch.inference_mode(False), torch.no_grad():
         yield
 
 
 class Graph:
-    """What a function launches, in memory of its own or that of other graphs.
+    """A CUDA graph of all kernels that a function launches.
 
-    It is called first, to compile all kernels and to make all constants, unless they are ready.
+    Parameters
+    ----------
+    function : function
+    pool : optional
+        Memory of other graphs to share. Default: memory of its own.
+    ready : bool
+        Whether all kernels are compiled and all constants exist. If not, the function is called
+        once before the recording, to make them.
     """
 
     def __init__(
@@ -43,7 +51,7 @@ class Graph:
                 function()
             torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        # Threads other than this one may do what they want meanwhile.
+        # "thread_local": calls of other threads must not end the recording.
         recording = torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local")
         with holding() as self._tables, recording:
             function()
@@ -52,45 +60,59 @@ class Graph:
 
 
 class Steps:
-    """The steps of a solve as two graphs: everything up to the first ones; and some more."""
+    """The steps of a solve as two graphs: everything up to the first steps, and some more steps.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the preconditioner.
+    max_iterations : int
+    start, proceed : function of the number of steps
+        Launch the solve up to its first steps, and more steps.
+    pool
+        Memory of both graphs.
+    """
 
     def __init__(
         self,
         kind: str,
-        most: int,
-        begin: Callable[[int], None],
-        go_on: Callable[[int], None],
+        max_iterations: int,
+        start: Callable[[int], None],
+        proceed: Callable[[int], None],
         pool: Any,
     ) -> None:
-        few = most <= (_FIRST[kind] if kind == "multigrid" else _ALL)
-        self._few = most if few else _FIRST[kind]
-        self._more, self._most = _NEXT[kind], most
-        self._ahead = 0
-        """How often the second graph is replayed before the host looks."""
-        self._first = Graph(partial(begin, self._few), pool)
-        self._next = None
-        if self._few < most:
-            self._next = Graph(partial(go_on, self._more), pool, ready=True)
+        limit = _FIRST_STEPS[kind] if kind == "multigrid" else _MAX_FIRST_STEPS
+        self._first_steps = max_iterations if max_iterations <= limit else _FIRST_STEPS[kind]
+        self._more_steps, self._max_iterations = _MORE_STEPS[kind], max_iterations
+        self._repeats = 0
+        """How many times the second graph is replayed before the host reads the error."""
+        self._first = Graph(partial(start, self._first_steps), pool)
+        self._more = None
+        if self._first_steps < max_iterations:
+            self._more = Graph(partial(proceed, self._more_steps), pool, ready=True)
 
     def replay(self) -> None:
-        """Make as many as the solve before took."""
+        """Replay as many steps as the previous solve needed."""
         self._first.replay()
-        for _ in range(self._ahead):
-            self._go_on()
+        for _ in range(self._repeats):
+            self._replay_more()
 
-    def _go_on(self) -> None:
-        assert self._next is not None
-        self._next.replay()
+    def _replay_more(self) -> None:
+        assert self._more is not None
+        self._more.replay()
 
     def finish(
         self, report: list[float], read: Callable[[], list[float]]
     ) -> tuple[pcg.Outcome, bool]:
-        """Go on until the report says that it is done; and whether that took anything."""
-        made = steps = self._few + self._ahead * self._more
-        while not report[HEADER - 1] and steps < self._most:
-            self._go_on()
-            steps += self._more
+        """Replay steps until the report says that the solve has converged.
+
+        Returns the outcome, and whether any step was replayed.
+        """
+        replayed = steps = self._first_steps + self._repeats * self._more_steps
+        while not report[HEADER - 1] and steps < self._max_iterations:
+            self._replay_more()
+            steps += self._more_steps
             report = read()
         errors = pcg.trim_errors(report[HEADER : HEADER + steps])
-        self._ahead = max(0, -(-(len(errors) - self._few) // self._more))
-        return pcg.Outcome(errors, bool(report[HEADER - 1])), steps > made
+        self._repeats = max(0, -(-(len(errors) - self._first_steps) // self._more_steps))
+        return pcg.Outcome(errors, bool(report[HEADER - 1])), steps > replayed

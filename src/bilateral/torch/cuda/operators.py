@@ -1,76 +1,83 @@
-"""The operators for CUDA tensors: shapes and handles around `device` and `replay`.
+"""The operators ``torch.ops.bilateral.*`` for CUDA tensors.
 
-A handle stands for a problem, or for a solve of a recording, whose memory has the problem.
+Their arguments are those of the schemas in `bilateral.torch.operators`, after a function that warns
+of solves that did not converge. A handle stands for a `System`, or for a `ReplayedSolve` whose
+recording holds the system.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial, wraps
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import torch
+from bilateral.backends.cuda.grid.splat import slice_, splat
+from bilateral.backends.cuda.solve import pcg
+from bilateral.torch import handles, inputs
+from bilateral.torch.cuda import adjoint, recording_cache
+from bilateral.torch.cuda.recording_cache import ReplayedSolve, retry_without_recordings
+from bilateral.torch.cuda.solve import Inputs
+from bilateral.torch.cuda.solve import solve as solve_batch
+from bilateral.torch.cuda.system import System
+from bilateral.torch.options import COUNT, LayerOptions
 from torch import Tensor
 
-from bilateral.backends.cuda.grid import splat as splatting
-from bilateral.backends.cuda.solve import pcg
-from bilateral.torch import handles as kept
-from bilateral.torch import inputs as shapes
-from bilateral.torch.cuda import recording_cache as replay
-from bilateral.torch.cuda import system as device
-from bilateral.torch.cuda.system import Inputs, Problem
-from bilateral.torch.options import LayerOptions
-
-T = TypeVar("T")
 Warn = Callable[[pcg.Outcome, LayerOptions], None]
-Inverse = Callable[[Tensor], tuple[device.Inverse, pcg.Outcome]]
+SolveAdjoint = Callable[[Tensor], tuple[adjoint.AdjointSolution, pcg.Outcome]]
 
 
-def spared(function: Callable[..., T]) -> Callable[..., T]:
-    """The same, which if there is too little memory gives back that of recordings."""
+class _Layout:
+    """Conversion of maps (B, K, H, W) to the pixels that kernels take, and back."""
 
-    @wraps(function)
-    def run(*args: Any) -> T:
-        try:
-            return function(*args)
-        except RuntimeError as error:
-            if not replay.lacks_memory(error):
-                raise
-        replay.forget()
-        return function(*args)
+    def __init__(self, reference: Tensor, maps: Tensor, confidence: Tensor | None) -> None:
+        self.count = inputs.matrices(reference, maps, confidence)
+        """Number of matrices."""
+        self._shape = maps.shape
 
-    return run
+    def inputs(
+        self, reference: Tensor, maps: Tensor, confidence: Tensor | None, smoothness: Tensor
+    ) -> Inputs:
+        """Convert all inputs of a solve."""
+        weights = None if confidence is None else self.pixels(self._expand(confidence))
+        return Inputs(self._expand(reference), self.pixels(maps), weights, float(smoothness))
+
+    def pixels(self, maps: Tensor) -> Tensor:
+        """Convert maps (B, K, H, W) to pixels (count H W, ...)."""
+        if maps.shape[0] * maps.shape[1] == self.count:
+            return maps.reshape(-1, 1)
+        pixels = inputs.as_pixels(maps, self.count)
+        return pixels.reshape(-1, pixels.shape[-1]).contiguous()
+
+    def maps(self, pixels: Tensor) -> Tensor:
+        """Convert pixels to maps (B, K, H, W), as a view."""
+        return inputs.as_maps(pixels.view(self.count, *self._shape[2:], -1), self._shape)
+
+    def _expand(self, maps: Tensor) -> Tensor:
+        is_full = maps.shape[0] == self.count
+        return maps if is_full else maps.expand(self.count, *maps.shape[1:])
 
 
-@spared
-def solve(
-    warn: Warn,
-    reference: Tensor,
-    target: Tensor,
-    confidence: Tensor | None,
-    smoothness: Tensor,
-    like: Tensor | None,
-    *arguments: Any,
-) -> tuple[Tensor, Tensor]:
-    """`operators.solve`."""
-    options, count = (
-        LayerOptions.from_arguments(*arguments),
-        shapes.matrices(reference, target, confidence),
-    )
-    known = kept.find(like)
-    found: Problem | replay.Ticket | None = None if known is None else known[0]
-    inputs = _inputs(reference, target, confidence, smoothness, count)
-    if target.is_cuda and not isinstance(found, Problem):
-        recorded = replay.solve(inputs, options, like=found)
-        if recorded is not None:
-            warn(recorded.outcome, options)
-            return _maps(recorded.x, target.shape, count), kept.keep([recorded.ticket] * count)
-    where = found.space if isinstance(found, Problem) else None
-    x, problem, outcome = _solve(inputs, options, where)
+@retry_without_recordings
+def solve(warn: Warn, *arguments: Any) -> tuple[Tensor, Tensor]:
+    """Solve a batch, by a recording if there is one; return the solution and a handle."""
+    *tensors, like, options = _with_options(arguments)
+    layout, batch = _converted(*tensors)
+    earlier_systems = handles.find(like)
+    earlier = None if earlier_systems is None else earlier_systems[0]
+    if batch.values.is_cuda and not isinstance(earlier, System):
+        solution = recording_cache.solve(batch, options, earlier=earlier)
+        if solution is not None:
+            warn(solution.outcome, options)
+            return layout.maps(solution.x), handles.keep([solution.replayed] * layout.count)
+    batch_grid = earlier.batch_grid if isinstance(earlier, System) else None
+    x, system, outcome = solve_batch(batch, options, batch_grid)
     warn(outcome, options)
-    return _maps(x, target.shape, count), kept.keep([problem] * count)
+    return layout.maps(x), handles.keep([system] * layout.count)
 
 
-@spared
+@retry_without_recordings
 def infer(
     warn: Warn,
     reference: Tensor,
@@ -79,171 +86,108 @@ def infer(
     smoothness: Tensor,
     options: LayerOptions,
 ) -> Tensor | None:
-    """The solution alone, replayed from a recording; None if there is none that serves."""
-    count = shapes.matrices(reference, target, confidence)
-    inputs = _inputs(reference, target, confidence, smoothness, count)
-    found = replay.solve(inputs, options, remember=False)
-    if found is None:
+    """Return the solution of a replay without a handle; None if no recording serves."""
+    layout, batch = _converted(reference, target, confidence, smoothness)
+    solution = recording_cache.solve(batch, options, remember=False)
+    if solution is None:
         return None
-    warn(found.outcome, options)
-    return _maps(found.x, target.shape, count)
+    warn(solution.outcome, options)
+    return layout.maps(solution.x)
 
 
-@spared
-def infer_again(
-    warn: Warn,
-    key: Any,
-    options: LayerOptions,
-    *inputs: Any,
-) -> Tensor | None:
-    """`infer` for pixels, by the recordings of a key; None if there is none that serves."""
-    found = replay.replay(key, Inputs(*inputs))
-    if found is None:
+@retry_without_recordings
+def infer_again(warn: Warn, key: Any, options: LayerOptions, *pixels: Any) -> Tensor | None:
+    """Return the solution of a replay for `Inputs` and the key of its recordings."""
+    solution = recording_cache.replay(key, Inputs(*pixels))
+    if solution is None:
         return None
-    warn(found.outcome, options)
-    return found.x
+    warn(solution.outcome, options)
+    return solution.x
 
 
 def recording_key(
     reference: Tensor, target: Tensor, confidence: Tensor | None, options: LayerOptions
 ) -> Any:
-    """What the recordings of a solve are found by."""
-    count = shapes.matrices(reference, target, confidence)
-    inputs = _inputs(reference, target, confidence, torch.ones(()), count)
-    return replay.key(inputs, options)
+    """Return the key of a call in the cache of recordings."""
+    _, batch = _converted(reference, target, confidence, torch.ones(()))
+    return recording_cache.key(batch, options)
 
 
-@spared
-def gradients(
-    warn: Warn,
-    handle: Tensor,
-    reference: Tensor,
-    h: Tensor,
-    confidence: Tensor | None,
-    smoothness: Tensor,
-    target: Tensor,
-    _: Tensor,
-    wanted: Sequence[bool],
-    *arguments: Any,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`operators.gradients`."""
-    options = LayerOptions.from_arguments(*arguments)
-    count = shapes.matrices(reference, target, confidence)
-    inputs = _inputs(reference, target, confidence, smoothness, count)
-    with _matrix(handle, inputs, options) as (problem, inverse):
-        found, outcome = inverse(_pixels(h, count))
-        of_target, of_weights, of_smoothness = device.gradients(
-            problem, found, inputs.values, inputs.weights, wanted
+@retry_without_recordings
+def gradients(warn: Warn, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute the gradients of target, confidence and smoothness; empty where not needed."""
+    handle, reference, h, confidence, smoothness, target, _, needed, options = _with_options(
+        arguments
+    )
+    layout, batch = _converted(reference, target, confidence, smoothness)
+    with _system(handle, batch, options) as (system, solve_adjoint):
+        solution, outcome = solve_adjoint(layout.pixels(h))
+        of_target, of_weights, of_smoothness = adjoint.gradients(
+            system, solution, batch.values, batch.weights, needed
         )
     warn(outcome, options)
-    size = count, 1, *h.shape[2:]
+    size = layout.count, 1, *h.shape[2:]
     return (
-        _maps(of_target, h.shape, count) if wanted[0] else of_target,
-        of_weights.reshape(size) if wanted[1] else of_weights,
+        layout.maps(of_target) if needed[0] else of_target,
+        of_weights.reshape(size) if needed[1] else of_weights,
         of_smoothness.to(smoothness.device, smoothness.dtype),
     )
 
 
-@spared
-def apply_adjoint(
-    warn: Warn,
-    handle: Tensor,
-    reference: Tensor,
-    g: Tensor,
-    confidence: Tensor | None,
-    smoothness: Tensor,
-    *arguments: Any,
-) -> Tensor:
-    """`operators.apply_adjoint`."""
-    options = LayerOptions.from_arguments(*arguments)
-    count = shapes.matrices(reference, g, confidence)
-    inputs = _inputs(reference, g, confidence, smoothness, count)
-    with _matrix(handle, inputs, options) as (problem, inverse):
-        found, outcome = inverse(_pixels(g, count))
-        out = splatting.slice_(problem.space.grid, found.x)
+@retry_without_recordings
+def apply_adjoint(warn: Warn, *arguments: Any) -> Tensor:
+    """Compute M g = S^T A^-1 S g, and 0 in parts without data."""
+    handle, reference, g, confidence, smoothness, options = _with_options(arguments)
+    layout, batch = _converted(reference, g, confidence, smoothness)
+    with _system(handle, batch, options) as (system, solve_adjoint):
+        solution, outcome = solve_adjoint(batch.values)
+        out = slice_(system.grid, solution.x)
     warn(outcome, options)
-    return _maps(out, g.shape, count)
+    return layout.maps(out)
 
 
-@spared
-def surroundings(
-    _: Warn,
-    handle: Tensor,
-    reference: Tensor,
-    g: Tensor,
-    confidence: Tensor | None,
-    smoothness: Tensor,
-    transposed: bool,
-    *arguments: Any,
-) -> Tensor:
-    """`operators.surroundings`."""
-    options, count = (
-        LayerOptions.from_arguments(*arguments),
-        shapes.matrices(reference, g, confidence),
-    )
-    inputs = _inputs(reference, g, confidence, smoothness, count)
-    with _matrix(handle, inputs, options) as (problem, __):
-        if problem.active is None:
+@retry_without_recordings
+def surroundings(_: Warn, *arguments: Any) -> Tensor:
+    """Compute P g, which is U g in parts without data from g elsewhere; or P^T g."""
+    handle, reference, g, confidence, smoothness, transposed, options = _with_options(arguments)
+    layout, batch = _converted(reference, g, confidence, smoothness)
+    with _system(handle, batch, options) as (system, __):
+        if system.with_data is None:
             return torch.zeros_like(g)
-        grid = problem.space.grid
-        v = problem.spread(splatting.splat(grid, _pixels(g, count)), from_gaps=transposed)
-        out = splatting.slice_(grid, v)
-    return _maps(out, g.shape, count)
+        v = system.spread(splat(system.grid, batch.values), from_gaps=transposed)
+        out = slice_(system.grid, v)
+    return layout.maps(out)
 
 
-def _inputs(
-    reference: Tensor,
-    maps: Tensor,
-    confidence: Tensor | None,
-    smoothness: Tensor,
-    count: int,
-) -> Inputs:
-    weights = None if confidence is None else _pixels(_expand(confidence, count), count)
-    return Inputs(_expand(reference, count), _pixels(maps, count), weights, float(smoothness))
+def _with_options(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Replace the options at the end of an operator's arguments by one object."""
+    return *arguments[:-COUNT], LayerOptions.from_arguments(*arguments[-COUNT:])
 
 
-def _solve(
-    inputs: Inputs, options: LayerOptions, where: device.Space | None = None
-) -> tuple[Tensor, Problem, pcg.Outcome]:
-    """Without a recording, on a grid that may be there already."""
-    reference, values, weights, smoothness = inputs
-    where = where or device.space(reference, options)
-    return device.solve(where, values, weights, smoothness, options)
+def _converted(
+    reference: Tensor, maps: Tensor, confidence: Tensor | None, smoothness: Tensor
+) -> tuple[_Layout, Inputs]:
+    layout = _Layout(reference, maps, confidence)
+    return layout, layout.inputs(reference, maps, confidence, smoothness)
 
 
 @contextmanager
-def _matrix(
-    handle: Tensor, inputs: Inputs, options: LayerOptions
-) -> Iterator[tuple[Problem, Inverse]]:
-    """The problem that a handle stands for, or the same made again, and its inverse.
+def _system(
+    handle: Tensor, batch: Inputs, options: LayerOptions
+) -> Iterator[tuple[System, SolveAdjoint]]:
+    """Return the system of a handle, or the same set up again, and a function for its adjoint.
 
-    It is that of a solve with these inputs, or with others for the values; the latter's problem is
-    the same but for its solution.
+    The system is that of a solve with these inputs, or with other values: then all but its solution
+    is the same.
     """
-    found = kept.find(handle)
-    known = found[0] if found is not None and len(found) == len(inputs.reference) else None
-    if isinstance(known, replay.Ticket):
-        with known.recording(inputs) as recording:
+    systems = handles.find(handle)
+    system = systems[0] if systems is not None and len(systems) == len(batch.reference) else None
+    if isinstance(system, ReplayedSolve):
+        with system.recording(batch) as recording:
             if recording is not None:
-                yield recording.problem, recording.inverse
+                yield recording.system, recording.solve_adjoint
                 return
-    if not isinstance(known, Problem):
-        _, known, _ = _solve(inputs, options)
-    yield known, partial(known.inverse, tolerance=options.solve.tolerance)
-
-
-def _expand(maps: Tensor, count: int) -> Tensor:
-    return maps.expand(count, *maps.shape[1:]) if maps.shape[0] != count else maps
-
-
-def _pixels(maps: Tensor, count: int) -> Tensor:
-    """(B, K, H, W) to (count H W, ...)."""
-    if maps.shape[0] * maps.shape[1] == count:
-        return maps.reshape(-1, 1)
-    pixels = shapes.as_pixels(maps, count)
-    return pixels.reshape(-1, pixels.shape[-1]).contiguous()
-
-
-def _maps(pixels: Tensor, shape: torch.Size, count: int) -> Tensor:
-    """Back to (B, K, H, W), as a view."""
-    return shapes.as_maps(pixels.view(count, *shape[2:], -1), shape)
+    if not isinstance(system, System):
+        _, system, _ = solve_batch(batch, options)
+    solve_adjoint = partial(adjoint.solve_adjoint, system, tolerance=options.solve.tolerance)
+    yield system, solve_adjoint

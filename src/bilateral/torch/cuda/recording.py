@@ -1,175 +1,167 @@
-"""The graphs of one kind of solve, for certain shapes and options, and their memory."""
+"""Record one kind of solve as CUDA graphs, for certain shapes and options, with their memory."""
+
+from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 import torch
-from torch import Tensor
-
-from bilateral.backends.cuda.grid import pyramid_transfer
-from bilateral.backends.cuda.grid import splat as splatting
+from bilateral.backends.cuda.grid.pyramid_transfer import push_pull
+from bilateral.backends.cuda.grid.splat import slice_, splat_weighted
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats
 from bilateral.backends.cuda.solve.iteration import Iteration
 from bilateral.backends.cuda.solve.report import HEADER, new_report, write_report
 from bilateral.numerics import policy
-from bilateral.torch.cuda import system as device
-from bilateral.torch.cuda.graphs import Graph, Steps, lasting
-from bilateral.torch.cuda.system import HierarchyRooms, Inputs
+from bilateral.torch.cuda.adjoint import AdjointSolution, AdjointSystem, adjoint_tolerance
+from bilateral.torch.cuda.batch_grid import build_batch_grid
+from bilateral.torch.cuda.capacity import Capacity
+from bilateral.torch.cuda.graphs import Graph, Steps, lasting_tensors
+from bilateral.torch.cuda.solve import Inputs, accept_tolerance
+from bilateral.torch.cuda.system import System, choose_preconditioner, count_faint, pcg_options
 from bilateral.torch.options import LayerOptions
-
-_LEAST_ROOM = 256
-_MORE_LEVELS = 1
-"""Of multigrid's hierarchy, than the recorded images had."""
-
-
-class Rooms:
-    """How much a recording has room for."""
-
-    def __init__(self, reference: Tensor, options: LayerOptions, kind: str) -> None:
-        where = device.space(reference, options)
-        self.grid = [_more(n) for n in where.grid.rooms]
-        self.hierarchy: HierarchyRooms | None = None
-        if kind == "multigrid":
-            found = where.hierarchy(torch.float32)
-            sizes = [(_more(rows), _more(links)) for rows, links in found.rooms]
-            sizes += [(_LEAST_ROOM, _LEAST_ROOM)] * _MORE_LEVELS
-            self.hierarchy = HierarchyRooms(sizes, found.first_small)
-
-    def grow(self, other: "Rooms") -> None:
-        """To what either has."""
-        self.grid = _larger(self.grid, other.grid)
-        if self.hierarchy is not None and other.hierarchy is not None:
-            pairs = zip_longest(
-                self.hierarchy.levels or (), other.hierarchy.levels or (), fillvalue=(0, 0)
-            )
-            larger = [(max(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
-            self.hierarchy = self.hierarchy._replace(levels=larger)
-
-
-def _more(count: int) -> int:
-    return count + count // 4 + _LEAST_ROOM
-
-
-def _larger(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    return [max(pair) for pair in zip(a, b, strict=True)]
+from torch import Tensor
 
 
 class Recording:
-    """The graphs of one kind of solve, and their memory."""
+    """The graphs of one kind of solve, and their memory.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Their shapes and dtypes are those of all solves.
+    options : LayerOptions
+    kind : str
+        Name of the preconditioner.
+    min_capacity : Capacity, optional
+        Capacity that an earlier recording had.
+    """
 
     def __init__(
-        self, inputs: Inputs, options: LayerOptions, kind: str, least: Rooms | None
+        self, inputs: Inputs, options: LayerOptions, kind: str, min_capacity: Capacity | None
     ) -> None:
         reference, values, weights, _ = inputs
         self._options = options
         self._kind = kind
-        self.outgrown = self.may_serve = False
-        """Whether the last solve needed more room; whether with that it would do, or with values
-        that are finite."""
-        self.rooms = Rooms(reference, options, kind)
-        if least is not None:
-            self.rooms.grow(least)
+        self.outgrown = False
+        """Whether the last solve needed more room."""
+        self.worth_retrying = False
+        """Whether the last solve can be replayed with more room, or with finite values."""
+        self.capacity = Capacity(reference, options, kind)
+        if min_capacity is not None:
+            self.capacity.grow(min_capacity)
         self._reference, self._values = reference.clone(), values.clone()
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
-        self._smoothness_there = 1.0
+        self._smoothness_on_host = 1.0
         self._report = new_report(options.solve.max_iterations, values.device)
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        """Passed when the memory is free for the next solve."""
         self.solves = 0
-        """How many were replayed."""
-        # Apart, so that the device has work as soon as it has the reference, and that what needs
-        # the values, and the pyramid, go on beside the rest, in memory of their own.
+        """Number of solves that were replayed."""
+        # Several graphs, so that the device starts as soon as it has the reference, and so that
+        # the work on values and pyramid runs in parallel, in memory of its own.
         self._grid_graph = Graph(self._build_grid)
         self._grid_graph.replay()
         self.pool = self._grid_graph.pool
-        """The memory of all graphs but one, which follow one another."""
-        self._space_graph = Graph(self._complete_space, self.pool)
-        self._space_graph.replay()
-        self._beside: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        self._values_graph = Graph(self._take_values)
+        """Memory of all graphs but one. They run one after another."""
+        self._grid_results_graph = Graph(self._compute_grid_results, self.pool)
+        self._grid_results_graph.replay()
+        self._side_stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._values_graph = Graph(self._splat_values)
         self._values_graph.replay()
-        self._steps = Steps(kind, options.solve.max_iterations, self._begin, self._go_on, self.pool)
-        self._inverse: _Inverse | None = None
+        self._steps = Steps(
+            kind, options.solve.max_iterations, self._start, self._proceed, self.pool
+        )
+        self._adjoint: _RecordedAdjoint | None = None
 
     def _build_grid(self) -> None:
-        rooms = self.rooms
-        self._space = device.space(self._reference, self._options, rooms.grid, rooms.hierarchy)
+        capacity = self.capacity
+        self._batch_grid = build_batch_grid(
+            self._reference, self._options, capacity.grid, capacity.hierarchy
+        )
 
-    def _complete_space(self) -> None:
-        """All that a space would otherwise make, and keep, when it is asked for."""
-        self._space = self._space.renewed()
+    def _compute_grid_results(self) -> None:
+        """Compute everything that the grid would otherwise compute at its first use."""
+        self._batch_grid = batch_grid = self._batch_grid.without_results()
         dtype = self._values.dtype
-        self._space.balanced(dtype)
-        if self._kind == "multigrid" and (hierarchy := self._space.hierarchy(dtype)).depth > 0:
+        batch_grid.bistochastized(dtype)
+        if self._kind == "multigrid" and (hierarchy := batch_grid.hierarchy(dtype)).depth > 0:
             hierarchy.small_levels  # noqa: B018
 
-    def _take_values(self) -> None:
-        self._grid = grid = replace(self._space.grid)  # whose pyramid is still to be built
-        self._seen = compute_input_stats(self._values, self._weights, grid.shape[0])
-        self._weight, self._b = splatting.splat_weighted(grid, self._values, self._weights)
-        self._poor = device.count_poor(grid, self._weight, self._smoothness)
-        self._elsewhere: Tensor | None = None
+    def _splat_values(self) -> None:
+        self._grid = grid = replace(self._batch_grid.grid)  # a copy without the pyramid
+        self._stats = compute_input_stats(self._values, self._weights, grid.shape[0])
+        self._weight, self._b = splat_weighted(grid, self._values, self._weights)
+        self._faint_counts = count_faint(grid, self._weight, self._smoothness)
+        self._in_gaps: Tensor | None = None
         if self._kind == "multigrid":
-            self._elsewhere = pyramid_transfer.push_pull(grid, self._b, self._weight)
+            self._in_gaps = push_pull(grid, self._b, self._weight)
         else:
             grid.pyramid  # noqa: B018
 
-    def _begin(self, steps: int) -> None:
-        """The rest, up to the first steps."""
-        options, where, weight = self._options, self._space, self._weight
-        where.grid = self._grid
-        self.problem = problem = device.Problem(
-            where, weight, self._smoothness, self._kind, False, options.solve.max_iterations
+    def _start(self, steps: int) -> None:
+        """Set up the system and take the first steps."""
+        options, batch_grid, weight = self._options, self._batch_grid, self._weight
+        batch_grid.grid = self._grid
+        self.system = system = System(
+            batch_grid, weight, self._smoothness, self._kind, False, options.solve.max_iterations
         )
-        self._trouble: tuple[Tensor | None, Tensor | None] = None, None
-        fine, stream = problem.preconditioner, torch.cuda.current_stream()
-        self._beside.wait_stream(stream)
+        self._overflow_and_faint: tuple[Tensor | None, Tensor | None] = None, None
+        fine, stream = system.preconditioner, torch.cuda.current_stream()
+        self._side_stream.wait_stream(stream)
         if isinstance(fine, VCycle):
-            with torch.cuda.stream(self._beside):  # what is not needed before the end
-                problem.active = fine.with_data
-                self._trouble = where.hierarchy(weight.dtype).overflow, fine.has_faint_component
-        self._x = problem.start(self._b)
-        # Where both graphs leave the solution.
-        problem.y = self._x if self._elsewhere is None else torch.empty_like(self._x)
-        self._run = Iteration(
-            problem.matrix,
-            problem.preconditioner,
+            with torch.cuda.stream(self._side_stream):  # only the end of the solve needs these
+                system.with_data = fine.with_data
+                overflow = batch_grid.hierarchy(weight.dtype).overflow
+                self._overflow_and_faint = overflow, fine.has_faint_component
+        self._x = system.start(self._b)
+        # Both graphs of steps leave the solution here.
+        system.y = self._x if self._in_gaps is None else torch.empty_like(self._x)
+        self._iteration = Iteration(
+            system.matrix,
+            system.preconditioner,
             self._b,
             self._x,
-            self._seen.scale,
+            self._stats.scale,
             None,
-            device.pcg_options(options.solve.max_iterations, options.solve.stop_tolerance),
+            pcg_options(options.solve.max_iterations, options.solve.stop_tolerance),
         )
-        stream.wait_stream(self._beside)
-        self._go_on(steps)
+        stream.wait_stream(self._side_stream)
+        self._proceed(steps)
 
-    def _go_on(self, steps: int) -> None:
-        """Some more steps, and a report."""
+    def _proceed(self, steps: int) -> None:
+        """Take more steps, complete the solution and write the report."""
         for _ in range(steps):
-            self._run.step()
-        self._run.finish()
-        if self._elsewhere is not None:
-            self.problem.fill(self._x, self._elsewhere, out=self.problem.y)
-        self.report(self._run)
+            self._iteration.step()
+        self._iteration.finish()
+        if self._in_gaps is not None:
+            self.system.fill_gaps(self._x, self._in_gaps, out=self.system.y)
+        self.write_report(self._iteration)
 
-    def report(self, run: Iteration) -> None:
-        """Write one on an iteration with this matrix."""
-        write_report(self._report, self._grid, self._seen, self._poor, *self._trouble, run)
+    def write_report(self, iteration: Iteration) -> None:
+        """Write a report on an iteration with this matrix."""
+        write_report(
+            self._report,
+            self._grid,
+            self._stats,
+            self._faint_counts,
+            *self._overflow_and_faint,
+            iteration,
+        )
 
-    def read(self) -> list[float]:
-        """The report, when the device has come to it."""
-        found: list[float] = self._report.tolist()
-        return found
+    def read_report(self) -> list[float]:
+        """Wait for the device and read the report."""
+        report: list[float] = self._report.tolist()
+        return report
 
     @contextmanager
     def in_use(self) -> Iterator[torch.cuda.Stream]:
-        """Its memory is nobody else's meanwhile, on whatever stream: the current one."""
+        """Reserve the memory for the current stream, and return that stream."""
         stream = torch.cuda.current_stream()
         stream.wait_event(self._free)
         try:
@@ -180,109 +172,132 @@ class Recording:
     def solve(
         self, inputs: Inputs, same_reference: bool = False
     ) -> tuple[Tensor, pcg.Outcome] | str | None:
-        """Replay it for other inputs, or but for the reference.
+        """Replay the solve for other inputs.
 
-        None if it does not serve for them, the preconditioner's name if another would.
+        Parameters
+        ----------
+        inputs : Inputs
+        same_reference : bool
+            Whether the reference is that of the last solve, so that the grid stays.
+
+        Returns
+        -------
+        pixels and outcome, or str, or None
+            Pixels (B H W, K). The name of another preconditioner if the inputs need that one. None
+            if no recording serves.
         """
         reference, values, weights, smoothness = inputs
         self.solves += 1
         with self.in_use() as stream:
-            if smoothness != self._smoothness_there:
+            if smoothness != self._smoothness_on_host:
                 self._smoothness.fill_(smoothness)
-                self._smoothness_there = smoothness
-            self._beside.wait_stream(stream)
+                self._smoothness_on_host = smoothness
+            self._side_stream.wait_stream(stream)
             if not same_reference:
                 self._reference.copy_(reference)
                 self._grid_graph.replay()
-            with torch.cuda.stream(self._beside):
+            with torch.cuda.stream(self._side_stream):
                 self._values.copy_(values)
                 if self._weights is not None and weights is not None:
                     self._weights.copy_(weights)
             if not same_reference:
-                self._beside.wait_stream(stream)
-                self._space_graph.replay()
-            with torch.cuda.stream(self._beside):
+                self._side_stream.wait_stream(stream)
+                self._grid_results_graph.replay()
+            with torch.cuda.stream(self._side_stream):
                 self._values_graph.replay()
-            stream.wait_stream(self._beside)
+            stream.wait_stream(self._side_stream)
             self._steps.replay()
-            out = splatting.slice_(self._grid, self.problem.y)
-            report = self.read()
-            kind = self._judge(report[: HEADER - 1], smoothness)
+            out = slice_(self._grid, self.system.y)
+            report = self.read_report()
+            kind = self._suitable_preconditioner(report[: HEADER - 1], smoothness)
             if kind != self._kind:
                 return kind
-            outcome, more = self._steps.finish(report, self.read)
-            if more:
-                out = splatting.slice_(self._grid, self.problem.y)
-        return out, device.reached(outcome, self._options)
+            outcome, continued = self._steps.finish(report, self.read_report)
+            if continued:
+                out = slice_(self._grid, self.system.y)
+        return out, accept_tolerance(outcome, self._options)
 
-    def inverse(self, g: Tensor) -> tuple[device.Inverse, pcg.Outcome]:
-        """For (B H W, K) pixels and the last solve's matrix, in memory that is used again."""
-        if self._inverse is None or self._inverse.g.shape != g.shape:
-            with lasting():
-                self._inverse = _Inverse(self, g, self._kind, self._options)
-        return self._inverse(g)
+    def solve_adjoint(self, g: Tensor) -> tuple[AdjointSolution, pcg.Outcome]:
+        """Solve the adjoint system for pixels g (B H W, K) and the matrix of the last solve.
 
-    def _judge(self, facts: list[float], smoothness: float) -> str | None:
-        """The preconditioner that it takes; None if no recording is right."""
-        *totals, strange, bare, poor, overflow, faint, weight, invalid, unknown = facts
-        rooms = self.rooms.grid
+        The next call overwrites the memory of the result.
+        """
+        if self._adjoint is None or self._adjoint.g.shape != g.shape:
+            with lasting_tensors():
+                self._adjoint = _RecordedAdjoint(self, g, self._kind, self._options)
+        return self._adjoint.solve(g)
+
+    def _suitable_preconditioner(self, header: list[float], smoothness: float) -> str | None:
+        """Return the preconditioner that the reported inputs need; None if no recording serves."""
+        (
+            *totals,
+            out_of_range,
+            bare,
+            faint,
+            overflow,
+            faint_component,
+            weight,
+            invalid,
+            nonfinite,
+        ) = header
         self.outgrown = bool(overflow) or any(
-            n > room for n, room in zip(totals, rooms, strict=True)
+            total > room for total, room in zip(totals, self.capacity.grid, strict=True)
         )
-        self.may_serve = self.outgrown or bool(unknown)
+        self.worth_retrying = self.outgrown or bool(nonfinite)
         images, height, width = self._grid.shape
         pixels = height * width
-        if self.outgrown or strange or invalid or unknown or weight <= 0 or faint:
+        if self.outgrown or out_of_range or invalid or nonfinite or weight <= 0 or faint_component:
             return None
         if not policy.float32_is_enough(smoothness, pixels, weight, totals[0] / images):
             return None
-        kind = device.choose(
-            self._options, smoothness, pixels, weight, bare, poor / (images * pixels)
+        kind = choose_preconditioner(
+            self._options, smoothness, pixels, weight, bare, faint / (images * pixels)
         )
         return None if bare and kind != "multigrid" else kind
 
 
-class _Inverse:
-    """The graphs that apply A^-1 S with the matrix of a recording."""
+class _RecordedAdjoint:
+    """The graphs of an adjoint solve with the matrix of a recording."""
 
     def __init__(self, recording: Recording, g: Tensor, kind: str, options: LayerOptions) -> None:
         self._recording = weakref.proxy(recording)
-        self._most = options.solve.max_iterations
-        self._tolerance = recording.problem.of_result(options.solve.tolerance)
+        self._max_iterations = options.solve.max_iterations
+        self._tolerance = adjoint_tolerance(recording.system, options.solve.tolerance)
         self.g = g.clone()
-        self._steps = Steps(kind, self._most, self._begin, self._go_on, recording.pool)
+        self._steps = Steps(kind, self._max_iterations, self._start, self._proceed, recording.pool)
         self._steps.replay()
-        self._last = Graph(self._end, recording.pool)
+        self._solution_graph = Graph(self._compute_solution, recording.pool)
 
-    def __call__(self, g: Tensor) -> tuple[device.Inverse, pcg.Outcome]:
+    def solve(self, g: Tensor) -> tuple[AdjointSolution, pcg.Outcome]:
+        """Replay the adjoint solve."""
         self.g.copy_(g)
         self._steps.replay()
-        self._last.replay()
-        read = self._recording.read
-        outcome, more = self._steps.finish(read(), read)
-        if more:
-            self._last.replay()
-        return self._found, outcome
+        self._solution_graph.replay()
+        read = self._recording.read_report
+        outcome, continued = self._steps.finish(read(), read)
+        if continued:
+            self._solution_graph.replay()
+        return self._solution, outcome
 
-    def _begin(self, steps: int) -> None:
-        problem = self._recording.problem
-        self._part = part = device.Inversion(problem, self.g)
-        self._run = Iteration(
-            problem.matrix,
-            problem.preconditioner,
-            part.b,
-            part.x,
+    def _start(self, steps: int) -> None:
+        system = self._recording.system
+        self._adjoint = adjoint = AdjointSystem(system, self.g)
+        self._iteration = Iteration(
+            system.matrix,
+            system.preconditioner,
+            adjoint.b,
+            adjoint.x,
             None,
-            problem.active,
-            device.pcg_options(self._most, self._tolerance),
+            system.with_data,
+            pcg_options(self._max_iterations, self._tolerance),
         )
-        self._go_on(steps)
+        self._proceed(steps)
 
-    def _go_on(self, steps: int) -> None:
+    def _proceed(self, steps: int) -> None:
         for _ in range(steps):
-            self._run.step()
-        self._run.finish()
-        self._recording.report(self._run)
+            self._iteration.step()
+        self._iteration.finish()
+        self._recording.write_report(self._iteration)
 
-    def _end(self) -> None:
-        self._found = self._part.end()
+    def _compute_solution(self) -> None:
+        self._solution = self._adjoint.solution()

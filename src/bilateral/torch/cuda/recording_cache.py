@@ -1,180 +1,214 @@
-"""Solves on a device: recorded once as CUDA graphs, then replayed.
+"""Cache of recordings: replay a solve from the second call of its kind on.
 
-A solve is hundreds of small kernels, and to launch them takes far longer than to run them. So from
-the second solve of a kind on, for the same shapes and options, the whole of it is replayed from a
-recording, in memory that it keeps. That works where nothing needs the host: values and weights in
-order, numbers that the dtype serves, hardly more vertices than the recorded images had. The device
-tells whether it was so; if not, the solve is done again, step by step.
+A solve launches hundreds of small kernels, and launching them takes far longer than running them.
+So from the second solve with the same shapes and options on, the whole solve is replayed from a
+recording, in memory that the recording keeps. A replay cannot ask the host, so it serves only
+inputs with valid values and weights, numbers that the dtype resolves, and hardly more vertices than
+the recorded images had. The device reports whether this was so. If not, the solve runs again,
+kernel by kernel.
 
-A backward replays a recording, too, in the memory of its forward's, where the matrix is. If that
-was replayed for another solve meanwhile, the forward is replayed first.
+A backward pass replays a recording, too, in the memory of the forward pass, which holds the matrix.
+If another solve was replayed there in between, the forward pass is replayed first.
 """
+
+from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from bilateral.backends.cuda.solve import pcg
-from bilateral.torch.cuda.graphs import lasting
-from bilateral.torch.cuda.recording import Recording, Rooms
-from bilateral.torch.cuda.system import Inputs
+from bilateral.torch.cuda.capacity import Capacity
+from bilateral.torch.cuda.graphs import lasting_tensors
+from bilateral.torch.cuda.recording import Recording
+from bilateral.torch.cuda.solve import Inputs
 from bilateral.torch.options import LayerOptions
 
-_KEPT = 8
-"""Recordings of so many kinds of solve are kept."""
+T = TypeVar("T")
+
+_MAX_KINDS = 8
+"""Number of kinds of solve whose recordings are kept."""
 
 _lock = threading.Lock()
-_seen: OrderedDict[Any, "Recorder"] = OrderedDict()
+_cache: OrderedDict[Any, RecordingSet] = OrderedDict()
 
 
-class Solved(NamedTuple):
-    """What a recording made."""
+class ReplayedSolution(NamedTuple):
+    """Result of a replay."""
 
     x: Tensor
     """(B H W, K)"""
     outcome: pcg.Outcome
-    ticket: "Ticket"
+    replayed: ReplayedSolve
 
 
 def solve(
-    inputs: Inputs, options: LayerOptions, *, like: "Ticket | None" = None, remember: bool = True
-) -> Solved | None:
-    """As `device.solve`; None if it must be done otherwise.
+    inputs: Inputs,
+    options: LayerOptions,
+    *,
+    earlier: ReplayedSolve | None = None,
+    remember: bool = True,
+) -> ReplayedSolution | None:
+    """Solve by a recording; None if there is none that serves.
 
-    The second solve of a kind that is to be remembered makes a recording. One that is `like`
-    another has the same reference.
+    The second call of a kind makes the recording, if the first call was remembered. An `earlier`
+    solve has the same reference.
     """
     if options.solve.max_iterations == 0:
         return None
     kind = key(inputs, options)
     with _lock:
-        if kind not in _seen and remember:
-            _seen[kind] = Recorder(options)
-            while len(_seen) > _KEPT:
-                _seen.popitem(last=False)
+        if kind not in _cache and remember:
+            _cache[kind] = RecordingSet(options)
+            while len(_cache) > _MAX_KINDS:
+                _cache.popitem(last=False)
             return None
-    return replay(kind, inputs, like)
+    return replay(kind, inputs, earlier)
 
 
 def key(inputs: Inputs, options: LayerOptions) -> Any:
-    """What recordings have in common with a solve that they serve for."""
+    """Return the key of a kind of solve: shapes, dtypes, device and options."""
     reference, values, weights, _ = inputs
     shapes = tuple(reference.shape), tuple(values.shape), weights is not None
     return *shapes, reference.dtype, values.dtype, values.device, options
 
 
-def replay(kind: Any, inputs: Inputs, like: "Ticket | None" = None) -> Solved | None:
-    """A solve by the recordings of a key; None if there are none that serve."""
+def replay(
+    kind: Any, inputs: Inputs, earlier: ReplayedSolve | None = None
+) -> ReplayedSolution | None:
+    """Solve by the recordings of a key; None if there is none that serves."""
     with _lock:
-        recorder = _seen.get(kind)
-        if recorder is None:
+        recordings = _cache.get(kind)
+        if recordings is None:
             return None
-        _seen.move_to_end(kind)
-        return recorder.solve(inputs, like)
+        _cache.move_to_end(kind)
+        return recordings.solve(inputs, earlier)
 
 
-def forget() -> None:
+def free_memory() -> None:
     """Give back the memory of all recordings."""
     with _lock:
-        _forget()
+        _free_memory()
 
 
-def _forget() -> None:
-    for recorder in _seen.values():
-        recorder.recordings.clear()
+def _free_memory() -> None:
+    for recordings in _cache.values():
+        recordings.by_preconditioner.clear()
     torch.cuda.empty_cache()
 
 
-def lacks_memory(error: RuntimeError) -> bool:
-    """Whether it is the device's memory that was too little."""
-    # The end of a recording that failed may fail, too.
+def retry_without_recordings(function: Callable[..., T]) -> Callable[..., T]:
+    """Call a function again without recordings if the memory of the device is too small."""
+
+    @wraps(function)
+    def run(*args: Any) -> T:
+        try:
+            return function(*args)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+        free_memory()
+        return function(*args)
+
+    return run
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether the memory of the device was too small."""
+    # The end of a failed recording may raise an error of its own.
     return any(isinstance(e, torch.OutOfMemoryError) for e in (error, error.__context__))
 
 
-class Recorder:
-    """Recordings for the same shapes and options, by their preconditioner."""
+class RecordingSet:
+    """Recordings of one kind of solve, one per preconditioner."""
 
     def __init__(self, options: LayerOptions) -> None:
         self._options = options
-        self._kind = (
-            "pyramid"
-            if options.solve.preconditioner == "multigrid"
-            else options.solve.preconditioner
-        )
-        self.recordings: dict[str, Recording] = {}
-        self._no_memory = self._declined = False
+        requested = options.solve.preconditioner
+        self._last = "pyramid" if requested == "multigrid" else requested
+        """The preconditioner of the last solve, which the next solve tries first."""
+        self.by_preconditioner: dict[str, Recording] = {}
+        self._out_of_memory = self._declined = False
 
-    def solve(self, inputs: Inputs, like: "Ticket | None" = None) -> Solved | None:
-        """By the preconditioner that served last, or by the other."""
-        if self._declined:  # a moment ago, and this is the same call
+    def solve(
+        self, inputs: Inputs, earlier: ReplayedSolve | None = None
+    ) -> ReplayedSolution | None:
+        """Replay with the preconditioner of the last solve, or else with the other one."""
+        if self._declined:  # the same call asks a second time
             self._declined = False
             return None
         for _ in range(2):
-            if self._no_memory:
+            if self._out_of_memory:
                 return None
-            recording = self.recordings.get(self._kind)
+            recording = self.by_preconditioner.get(self._last)
             if recording is None or recording.outgrown:
-                least = None if recording is None else recording.rooms
-                self.recordings.pop(self._kind, None)
-                del recording  # its memory is free, then
-                recording = self._record(inputs, least)
+                min_capacity = None if recording is None else recording.capacity
+                self.by_preconditioner.pop(self._last, None)
+                del recording  # frees its memory before the next recording
+                recording = self._record(inputs, min_capacity)
             if recording is None:
                 return None
-            found = recording.solve(inputs, like is not None and like.is_last_of(recording))
-            if found is None:
-                self._declined = not recording.may_serve
+            same_reference = earlier is not None and earlier.is_last_of(recording)
+            result = recording.solve(inputs, same_reference)
+            if result is None:
+                self._declined = not recording.worth_retrying
                 return None
-            if not isinstance(found, str):
-                return Solved(*found, Ticket(recording))
-            self._kind = found
+            if not isinstance(result, str):
+                return ReplayedSolution(*result, ReplayedSolve(recording))
+            self._last = result
         return None
 
-    def _record(self, inputs: Inputs, least: Rooms | None) -> Recording | None:
+    def _record(self, inputs: Inputs, min_capacity: Capacity | None) -> Recording | None:
+        """Make a recording; None if the memory is too small, because a plain solve needs less."""
         try:
-            with lasting():
-                made = Recording(inputs, self._options, self._kind, least)
+            with lasting_tensors():
+                recording = Recording(inputs, self._options, self._last, min_capacity)
         except RuntimeError as error:
-            if not lacks_memory(error):
+            if not is_out_of_memory(error):
                 raise
-            self._no_memory = True
-            _forget()
-            return None  # a plain solve takes less
-        self.recordings[self._kind] = made
-        return made
+            self._out_of_memory = True
+            _free_memory()
+            return None
+        self.by_preconditioner[self._last] = recording
+        return recording
 
 
-class Ticket:
-    """A solve by a recording, which has its matrix until it is replayed again."""
+class ReplayedSolve:
+    """One solve by a recording, which holds the solve's matrix until it is replayed again."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording: Recording | None = recording
-        self._solve = recording.solves
-        self.may_have_gaps = recording.problem.may_have_gaps
+        self._number = recording.solves
+        self.may_have_gaps = recording.system.may_have_gaps
 
     def is_last_of(self, recording: Recording) -> bool:
-        """Whether this is its last solve, whose grid it still has."""
-        return self._recording is recording and self._solve == recording.solves
+        """Whether this is the last solve of a recording, whose grid is still there."""
+        return self._recording is recording and self._number == recording.solves
 
     @contextmanager
     def recording(self, inputs: Inputs) -> Iterator[Recording | None]:
-        """The recording after this solve, which may have to be replayed; None if that fails."""
-        made = self._recording
+        """Return the recording with the matrix of this solve.
+
+        The solve is replayed first if another one was replayed since. None if that fails.
+        """
+        recording = self._recording
         with _lock:
-            if made is not None and not self.is_last_of(made):
-                again = made.solve(inputs)
-                made = made if isinstance(again, tuple) else None
-            if made is None:
+            if recording is not None and not self.is_last_of(recording):
+                result = recording.solve(inputs)
+                recording = recording if isinstance(result, tuple) else None
+            if recording is None:
                 yield None
                 return
-            with made.in_use():
+            with recording.in_use():
                 try:
-                    yield made
+                    yield recording
                 except RuntimeError as error:
-                    if lacks_memory(error):
+                    if is_out_of_memory(error):
                         self._recording = None
                     raise

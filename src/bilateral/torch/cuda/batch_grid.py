@@ -1,0 +1,107 @@
+"""Build the grids of a batch of references, with bistochastization and multigrid's hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from bilateral import color
+from bilateral.backends.cuda.grid.bistochastize import bistochastize
+from bilateral.backends.cuda.grid.grid import Grid, build_grid
+from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
+from bilateral.numerics import policy
+from bilateral.torch.options import LayerOptions
+from torch import Tensor
+
+
+class HierarchyCapacity(NamedTuple):
+    """Capacity of a recorded hierarchy; None: as the host reads it from the device."""
+
+    levels: list[tuple[int, int]] | None = None
+    """Room for the rows and links of each level."""
+    first_small: int | None = None
+    """Number of the first small level."""
+
+
+class BatchGrid:
+    """Grids of a batch, and all that depends on the references alone.
+
+    Bistochastization and hierarchy are computed once per dtype, when they are needed.
+    """
+
+    def __init__(
+        self, grid: Grid, blur: tuple[float, float, float], capacity: HierarchyCapacity | None
+    ) -> None:
+        self.grid = grid
+        self.blur = blur
+        self._capacity = capacity or HierarchyCapacity()
+        self._n: dict[torch.dtype, Tensor] = {}
+        self._hierarchies: dict[torch.dtype, Hierarchy] = {}
+
+    def without_results(self) -> BatchGrid:
+        """Return the same grids with nothing computed from them."""
+        return BatchGrid(self.grid, self.blur, self._capacity)
+
+    def bistochastized(self, dtype: torch.dtype) -> Tensor:
+        """Return the diagonal n of the bistochastization."""
+        if dtype not in self._n:
+            self._n[dtype] = bistochastize(self.grid, self.blur, dtype)
+        return self._n[dtype]
+
+    def hierarchy(self, dtype: torch.dtype) -> Hierarchy:
+        """Return multigrid's hierarchy."""
+        if dtype not in self._hierarchies:
+            grid, n = self.grid, self.bistochastized(dtype)
+            self._hierarchies[dtype] = Hierarchy(
+                grid.edges, n, self.blur, grid.first_vertex, *self._capacity
+            )
+        return self._hierarchies[dtype]
+
+
+def build_batch_grid(
+    reference: Tensor,
+    options: LayerOptions,
+    rooms: Sequence[int] | None = None,
+    hierarchy: HierarchyCapacity | None = None,
+) -> BatchGrid:
+    """Build the grids of references (B, C, H, W).
+
+    Parameters
+    ----------
+    reference : tensor
+    options : LayerOptions
+    rooms : sequence of int, optional
+        Capacity of the grid, as `Grid.rooms`. Without it, the host waits for the sizes and checks
+        the reference.
+    hierarchy : HierarchyCapacity, optional
+    """
+    highest = options.grid.reference_max
+    if highest is None:
+        integer = not reference.dtype.is_floating_point
+        highest = float(torch.iinfo(reference.dtype).max) if integer else 1.0
+    if reference.dtype == torch.uint16:
+        reference = reference.to(torch.int32)
+    channels = reference.shape[1]
+    matrix, offset = color.feature_map(channels, highest)
+    luma, chroma = options.grid.sigma_luma, options.grid.sigma_chroma
+    grid = build_grid(
+        reference,
+        matrix.tolist(),
+        offset.tolist(),
+        (luma, chroma, chroma)[:channels],
+        highest,
+        options.grid.sigma_xy,
+        rooms,
+        edge_guard=policy.EDGE_GUARD,
+    )
+    may_be_infinite = rooms is None and reference.dtype.is_floating_point
+    if may_be_infinite and bool(grid.tile_keys.out_of_range) and not _is_finite(reference):
+        raise ValueError("reference: expected finite values, got NaN or infinity.")
+    unit = max(options.grid.blur)
+    centre, space, range_ = (weight / unit for weight in options.grid.blur)
+    return BatchGrid(grid, (centre, space, range_), hierarchy)
+
+
+def _is_finite(values: Tensor) -> bool:
+    return bool(torch.isfinite(values).all())

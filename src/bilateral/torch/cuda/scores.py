@@ -1,0 +1,114 @@
+"""Check the scores, images and confidences of a segmentation with one read from the device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import torch
+from bilateral import validation
+from bilateral.tasks.segmentation import policy
+from bilateral.torch.segmentation_batch import SegmentationBatch, as_array
+from torch import Tensor
+
+
+class ScoreStats(NamedTuple):
+    """Statistics of one image of a batch, on the host."""
+
+    finite: bool
+    """Whether the scores are finite at all pixels that are not ignored."""
+    low: float
+    """The lowest score at known pixels."""
+    least_sum: float
+    """The smaller of 1 and the lowest sum of the classes at known pixels."""
+    most_sum: float
+    """The larger of 1 and the highest sum of the classes at known pixels."""
+    valid: bool
+    """Whether the image, the confidence and masks of integers have valid values."""
+    min_confidence: float
+    """The lowest given confidence, relative to the highest."""
+
+
+def check_without_values(batch: SegmentationBatch) -> float:
+    """Raise errors that need no value of a tensor; return the value of white."""
+    shape = tuple(batch.images.shape[2:])
+
+    def like(value: Tensor, *size: int) -> NDArray[Any]:
+        return np.broadcast_to(as_array(torch.zeros((), dtype=value.dtype)), size)
+
+    guide = validation.reference(
+        like(batch.images, 1, 1, batch.images.shape[1]), batch.reference_max, name="image"
+    )
+    validation.scores("probabilities", like(batch.scores, 1, 1, 2), batch.logits, shape, None)
+    if batch.ignore is not None:
+        validation.mask("ignore", like(batch.ignore, *batch.ignore.shape[1:]), shape)
+    if isinstance(batch.confidence, str):
+        policy.check_confidence(batch.confidence)
+    else:
+        c = like(batch.confidence, *batch.confidence.shape[1:])
+        validation.pixel_weights("confidence", c, shape, np.dtype(np.float64))
+    return guide.highest
+
+
+def convert(batch: SegmentationBatch) -> SegmentationBatch:
+    """Bring all tensors to the device of the scores and to the dtypes of the computation."""
+    scores, images, confidence, ignore = batch[:4]
+    device = scores.device
+    images = images.to(device)
+    if images.dtype in (torch.uint16, torch.float16, torch.bfloat16):
+        images = images.float()
+    wide = scores.dtype in (torch.float64, torch.int32, torch.int64)
+    return batch._replace(
+        scores=scores.to(torch.float64 if wide else torch.float32),
+        images=images,
+        confidence=confidence
+        if isinstance(confidence, str)
+        else confidence.to(device, torch.float64),
+        ignore=None if ignore is None else ignore.to(device) != 0,
+    )
+
+
+def compute_stats(batch: SegmentationBatch, of_integers: bool) -> list[ScoreStats]:
+    """Compute the statistics of a converted batch, and wait for the device.
+
+    `of_integers` tells whether the scores were integers before the conversion.
+    """
+    values, images, confidence, ignore = batch[:4]
+    count, device = len(values), values.device
+    whole = values.isfinite().all(1)
+    below = values.isneginf().any(1)
+    if ignore is not None and ignore.shape == whole.shape:
+        whole, below = whole & ~ignore, below & ~ignore
+    sums = torch.where(whole, values.sum(1), 1)
+    # If no pixel is whole, -inf tells logits from probabilities.
+    lowest = torch.where(below, -math.inf, math.inf)
+    any_whole = whole.flatten(1).any(1)[:, None, None]
+    lowest = torch.where(any_whole, math.inf, lowest)
+    valid = torch.ones(count, dtype=torch.bool, device=device)
+    if images.is_floating_point():
+        valid &= images.isfinite().flatten(1).all(1)
+    if values.shape[1] == 1 and of_integers and not batch.logits:
+        valid &= ((values >= 0) & (values <= 1)).flatten(1).all(1)
+    min_confidence = torch.ones(count, dtype=torch.float64, device=device)
+    if isinstance(confidence, Tensor):
+        valid &= ((confidence >= 0) & confidence.isfinite()).flatten(1).all(1)
+        largest = confidence.flatten(1).amax(1)
+        min_confidence = confidence.flatten(1).amin(1) / torch.where(largest > 0, largest, 1)
+    rows = torch.stack(
+        [
+            whole.flatten(1).all(1).double(),
+            torch.where(whole, values.amin(1), lowest).flatten(1).amin(1).double(),
+            sums.flatten(1).amin(1).clamp(max=1).double(),
+            sums.flatten(1).amax(1).clamp(min=1).double(),
+            valid.double(),
+            min_confidence,
+        ],
+        1,
+    )
+    return [
+        ScoreStats(finite != 0, low, least_sum, most_sum, is_valid != 0, least)
+        for finite, low, least_sum, most_sum, is_valid, least in rows.tolist()
+    ]

@@ -1,0 +1,113 @@
+"""Solve a batch on CUDA kernel by kernel, without a recording.
+
+The host waits for the device only where it needs a number: for the sizes of the grid and its
+pyramid, for statistics of the inputs, and for the error of the solve from time to time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from bilateral.backends.cuda.grid.splat import slice_, splat_weighted
+from bilateral.backends.cuda.multigrid.vcycle import VCycle
+from bilateral.backends.cuda.solve import pcg
+from bilateral.backends.cuda.solve.input_stats import compute_input_stats
+from bilateral.numerics import policy
+from bilateral.torch.cuda.batch_grid import BatchGrid, build_batch_grid
+from bilateral.torch.cuda.system import System, choose_preconditioner, count_faint
+from bilateral.torch.options import LayerOptions
+from torch import Tensor
+
+
+class Inputs(NamedTuple):
+    """Inputs of a solve besides its options."""
+
+    reference: Tensor
+    """(B, C, H, W)"""
+    values: Tensor
+    """(B H W, K)"""
+    weights: Tensor | None
+    """(B H W, 1); None: 1 everywhere."""
+    smoothness: float
+
+
+def solve(
+    inputs: Inputs, options: LayerOptions, batch_grid: BatchGrid | None = None
+) -> tuple[Tensor, System, pcg.Outcome]:
+    """Solve a batch; return pixels (B H W, K) and the system.
+
+    `batch_grid` has the grids of the reference, if they exist already.
+    """
+    reference, values, weights, smoothness = inputs
+    batch_grid = batch_grid or build_batch_grid(reference, options)
+    grid = batch_grid.grid
+    stats = compute_input_stats(values, weights, grid.shape[0])
+    if bool(stats.invalid_weights.any()):
+        raise ValueError(
+            "confidence: expected finite numbers, 0 or above, got others. "
+            "Set it to 0 where there is no data."
+        )
+    _check_weight_sums(stats.weight_sum)
+    weight, b = splat_weighted(grid, values, weights)
+    system = _set_up(batch_grid, weight, float(stats.weight_sum.min()), smoothness, options)
+    b = b.to(system.weight.dtype)
+    x = system.start(b)
+    outcome = system.improve(b, x, stats.scale, options.solve.stop_tolerance)
+    in_gaps = system.values_in_gaps(b)
+    system.y = x if in_gaps is None else system.fill_gaps(x, in_gaps)
+    return slice_(grid, system.y.to(values.dtype)), system, accept_tolerance(outcome, options)
+
+
+def accept_tolerance(outcome: pcg.Outcome, options: LayerOptions) -> pcg.Outcome:
+    """Count an exact solve as converged if its error is below the requested tolerance."""
+    if not options.solve.exact or not outcome.residuals:
+        return outcome
+    converged = outcome.converged or outcome.residuals[-1] <= options.solve.tolerance
+    return outcome._replace(converged=converged)
+
+
+def _check_weight_sums(weight_sums: Tensor) -> None:
+    """Raise if an image has no known pixel."""
+    if bool((weight_sums > 0).all()):
+        return
+    error = ValueError(
+        "target: expected at least one pixel with a finite value and a confidence above 0, "
+        "got none. Check the mask, and NaNs in the target."
+    )
+    if len(weight_sums) > 1:
+        empty = int((weight_sums <= 0).nonzero()[0])
+        error.add_note(f"In image {empty} of the batch.")
+    raise error
+
+
+def _set_up(
+    batch_grid: BatchGrid,
+    weight: Tensor,
+    min_confidence: float,
+    smoothness: float,
+    options: LayerOptions,
+) -> System:
+    """Choose precision and preconditioner of the system.
+
+    `min_confidence` is the sum of the weights of the poorest image.
+    """
+    grid = batch_grid.grid
+    images, height, width = grid.shape
+    pixels = height * width
+    factor = torch.tensor(smoothness, dtype=torch.float64, device=weight.device)
+    if not policy.float32_is_enough(smoothness, pixels, min_confidence, grid.room / images):
+        weight = weight.double()
+    bare, faint = count_faint(grid, weight, factor).tolist()
+    kind = choose_preconditioner(
+        options, smoothness, pixels, min_confidence, bare, faint / (images * pixels)
+    )
+    arguments = factor, kind, bare > 0, options.solve.max_iterations
+    system = System(batch_grid, weight, *arguments)
+    fine = system.preconditioner
+    needs_float64 = isinstance(fine, VCycle) and bool(fine.has_faint_component)
+    if weight.dtype != torch.float64 and needs_float64:
+        system = System(batch_grid, weight.double(), *arguments)
+    if system.with_data is not None and bool(system.with_data.all()):
+        system.with_data = None
+    return system
