@@ -27,7 +27,7 @@ from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.numerics.policy import EDGE_GUARD
 from bilateral.torch.cuda.batch_grid import build_batch_grid
-from bilateral.torch.cuda.system import count_faint
+from bilateral.torch.cuda.system import count_faint, pcg_options
 from bilateral.torch.options import LayerOptions
 
 SIGMA = 8.0
@@ -125,7 +125,7 @@ class Solve:
     def begin(self) -> Iteration:
         # A tolerance below 0: always as many steps.
         problem = self._matrix, self._preconditioner, self._b, self._x, self._seen.scale
-        return Iteration(*problem, None, device.pcg_options(STEPS, -1.0))
+        return Iteration(*problem, None, pcg_options(STEPS, -1.0))
 
     def begin_again(self) -> Iteration:
         """For steps to be those of a solve each time."""
