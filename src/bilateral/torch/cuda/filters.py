@@ -30,7 +30,7 @@ def apply(
         input_flags = domain_transform.read_flags(flags)
         invalid = input_flags.invalid_reference or any(input_flags.invalid_weights)
         if invalid or not all(input_flags.has_data):
-            # The CPU raises an error that says where it is.
+            # The CPU raises an error that names the invalid pixel.
             cpu_weights = None if weights is None else weights.cpu()
             cpu_filters.apply(image.cpu(), cpu_weights, reference.cpu(), options)
         if any(input_flags.needs_weights) and not weighted:

@@ -64,8 +64,8 @@ def _refine_image(
     image, shape = batch.images[i], batch.images.shape[2:]
     ignore = None if batch.ignore is None else batch.ignore[i]
     probabilities = probabilities_at_size(batch.scores[i], logits, stats.finite, ignore, shape)
-    given = None if isinstance(batch.confidence, str) else batch.confidence[i]
-    counts = count_classes(probabilities, given)
+    confidence = batch.confidence if isinstance(batch.confidence, str) else batch.confidence[i]
+    counts = count_classes(probabilities, None if isinstance(confidence, str) else confidence)
     if counts.trusted == 0:
         return None
     active = active_classes(probabilities.p, counts)
@@ -73,9 +73,9 @@ def _refine_image(
     p, ranked = active.p, active.ranked
     sums = p.sum((1, 2)).double()
     width, *areas = torch.cat([belt_width(ranked, known)[None], sums]).tolist()
-    parameters = batch.options.for_image(tuple(shape), batch.confidence, lambda: width)
+    parameters = batch.options.for_image(tuple(shape), confidence, lambda: width)
     min_confidence = stats.min_confidence if known is None else 0.0
-    c = _confidence(batch.confidence, given, active, known, parameters)
+    c = _confidence(confidence, active, known, parameters)
     largest = areas.index(max(areas))
     preconditioner = parameters.preconditioner(min_confidence)
     x = torch.stack(
@@ -96,18 +96,14 @@ def _refine_image(
 
 def _confidence(
     confidence: str | Tensor,
-    given: Tensor | None,
     active: ActiveClasses,
     known: Tensor | None,
     parameters: Parameters,
 ) -> Tensor | None:
-    """Compute the weight of each pixel, 0 where nothing is known; None: 1 everywhere.
-
-    `given` is the caller's confidence of the image.
-    """
+    """Compute the weight of each pixel, 0 where nothing is known; None: 1 everywhere."""
     c: Tensor | None = None
-    if given is not None:
-        c = (given / given.amax()).float()
+    if isinstance(confidence, Tensor):
+        c = (confidence / confidence.amax()).float()
     elif confidence == "boundary":
         c = boundary_confidence(active.ranked.labels, known, parameters.depth_radius)
     elif confidence == "entropy":
