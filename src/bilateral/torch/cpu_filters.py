@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
+
 from bilateral.filters.domain_transform import MAX_PASSES, domain_transform, first_scale
 from bilateral.torch.inputs import as_maps, as_pixels
-from torch import Tensor
 
 
 class FilterOptions(NamedTuple):

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-import torch
 from bilateral import validation
 from bilateral.torch import cpu_filters, inputs, operators
 from bilateral.torch.cpu_filters import FilterOptions
-from torch import Tensor
 
 _NAMES = inputs.Names("image", "weights", "bilateral.domain_transform")
 _MIN_MASS = 1e8

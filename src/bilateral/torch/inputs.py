@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from bilateral import validation
 from torch import Tensor
+
+from bilateral import validation
 
 
 class Batch(NamedTuple):

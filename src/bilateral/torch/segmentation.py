@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from bilateral.tasks.segmentation.policy import DEFAULTS, SegmentationOptions
 from bilateral.torch import operators
 from bilateral.torch.segmentation_batch import (
@@ -11,7 +13,6 @@ from bilateral.torch.segmentation_batch import (
     one_per_pixel,
     scores_and_images,
 )
-from torch import Tensor
 
 
 def refine_segmentation(

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
 from bilateral import tasks, validation
 from bilateral.tasks.segmentation.policy import SegmentationOptions
-from torch import Tensor
 
 
 class SegmentationBatch(NamedTuple):

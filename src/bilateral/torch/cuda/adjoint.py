@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.grid.pyramid_transfer import push_pull
 from bilateral.backends.cuda.grid.splat import slice_gradients, splat
 from bilateral.backends.cuda.solve import pcg
 from bilateral.numerics import policy
 from bilateral.torch.cuda.system import System
-from torch import Tensor
 
 
 class AdjointSolution(NamedTuple):

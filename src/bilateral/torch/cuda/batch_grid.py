@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
+
 from bilateral import color
 from bilateral.backends.cuda.grid.bistochastize import bistochastize
 from bilateral.backends.cuda.grid.grid import Grid, build_grid
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 from bilateral.numerics import policy
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 
 class HierarchyCapacity(NamedTuple):

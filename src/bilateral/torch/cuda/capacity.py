@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import zip_longest
 
 import torch
+from torch import Tensor
+
 from bilateral.torch.cuda.batch_grid import HierarchyCapacity, build_batch_grid
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 _MIN_ROOM = 256
 _MORE_LEVELS = 1

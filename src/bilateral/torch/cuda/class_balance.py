@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.labels.class_balance import ClassBalance
 from bilateral.backends.cuda.labels.probabilities import count_labels, rank
 from bilateral.tasks.segmentation import policy
-from torch import Tensor
 
 
 def balance_classes(x: Tensor, labels: Tensor, known: Tensor | None) -> Tensor:

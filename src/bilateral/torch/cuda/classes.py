@@ -6,11 +6,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.labels.probabilities import Ranked, count_labels, rank
 from bilateral.filters import resize
 from bilateral.tasks.segmentation import policy
-from torch import Tensor
 
 
 class Probabilities(NamedTuple):

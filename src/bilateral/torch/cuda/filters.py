@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.filters import domain_transform
 from bilateral.torch import cpu_filters
 from bilateral.torch.cpu_filters import FilterOptions
 from bilateral.torch.cuda.recording_cache import retry_without_recordings
 from bilateral.torch.operators import on_device_of
-from torch import Tensor
 
 
 @retry_without_recordings

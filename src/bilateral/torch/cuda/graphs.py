@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+
 from bilateral.backends.cuda.constants import holding
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.report import HEADER

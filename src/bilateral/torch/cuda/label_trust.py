@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.labels.label_depth import relative_depth
 from bilateral.backends.cuda.labels.probabilities import Ranked
 from bilateral.tasks.segmentation import policy
-from torch import Tensor
 
 
 def belt_width(ranked: Ranked, known: Tensor | None) -> Tensor:

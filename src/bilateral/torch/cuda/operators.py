@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.grid.splat import slice_, splat
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch import handles, inputs
@@ -22,7 +24,6 @@ from bilateral.torch.cuda.solve import Inputs
 from bilateral.torch.cuda.solve import solve as solve_batch
 from bilateral.torch.cuda.system import System
 from bilateral.torch.options import COUNT, LayerOptions
-from torch import Tensor
 
 Warn = Callable[[pcg.Outcome, LayerOptions], None]
 SolveAdjoint = Callable[[Tensor], tuple[adjoint.AdjointSolution, pcg.Outcome]]

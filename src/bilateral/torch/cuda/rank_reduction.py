@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from bilateral.numerics import lowrank
 from torch import Tensor
+
+from bilateral.numerics import lowrank
 
 
 class Reduced(NamedTuple):

@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.grid.pyramid_transfer import push_pull
 from bilateral.backends.cuda.grid.splat import slice_, splat_weighted
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
@@ -24,7 +26,6 @@ from bilateral.torch.cuda.graphs import Graph, Steps, lasting_tensors
 from bilateral.torch.cuda.solve import Inputs, accept_tolerance
 from bilateral.torch.cuda.system import System, choose_preconditioner, count_faint, pcg_options
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 
 class Recording:

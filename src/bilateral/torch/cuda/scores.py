@@ -6,13 +6,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
 from bilateral import validation
 from bilateral.tasks.segmentation import policy
 from bilateral.torch.segmentation_batch import SegmentationBatch, as_array
-from torch import Tensor
 
 
 class ScoreStats(NamedTuple):

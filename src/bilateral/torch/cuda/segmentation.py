@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
+
 from bilateral import validation
 from bilateral.backends.cuda.labels.probabilities import scale_labels
 from bilateral.tasks.segmentation import policy
@@ -29,7 +31,6 @@ from bilateral.torch.cuda.scores import ScoreStats
 from bilateral.torch.cuda.small_regions import clean_labels
 from bilateral.torch.functional import solve
 from bilateral.torch.segmentation_batch import SegmentationBatch
-from torch import Tensor
 
 
 @retry_without_recordings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.labels.majority import majority
 from bilateral.backends.cuda.labels.probabilities import rank, swap_labels
 from bilateral.backends.cuda.labels.regions import Regions, border_votes, find_regions
 from bilateral.backends.cuda.prefix import prefix_sums
 from bilateral.tasks.segmentation import policy
-from torch import Tensor
 
 
 def clean_labels(x: Tensor, radius: int, min_area: float) -> Tensor:

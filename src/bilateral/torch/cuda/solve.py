@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.grid.splat import slice_, splat_weighted
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import pcg
@@ -17,7 +19,6 @@ from bilateral.numerics import policy
 from bilateral.torch.cuda.batch_grid import BatchGrid, build_batch_grid
 from bilateral.torch.cuda.system import System, choose_preconditioner, count_faint
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 
 class Inputs(NamedTuple):

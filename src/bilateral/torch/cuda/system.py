@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from bilateral.backends.cuda.grid.grid import Grid
 from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.grid.pyramid_transfer import push_pull
@@ -13,7 +15,6 @@ from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics import policy
 from bilateral.torch.cuda.batch_grid import BatchGrid
 from bilateral.torch.options import LayerOptions
-from torch import Tensor
 
 
 def count_faint(grid: Grid, weight: Tensor, smoothness: Tensor) -> Tensor:
