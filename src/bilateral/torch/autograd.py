@@ -324,7 +324,7 @@ def _surroundings_operator_backward(ctx: Any, h: Tensor) -> Any:
 
 
 def _gradients_operator_backward(*_: Any) -> Any:
-    raise RuntimeError("bilateral::gradients: its results cannot be differentiated.")
+    raise RuntimeError("bilateral::gradients: autograd cannot differentiate its results.")
 
 
 for _name, _backward, _setup in (

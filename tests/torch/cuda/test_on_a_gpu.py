@@ -11,9 +11,8 @@ if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 import bilateral.torch
-from bilateral.torch import fast_path
-from bilateral.torch import inputs as shapes
-from bilateral.torch.cuda import recording_cache as replay
+from bilateral.torch import fast_path, inputs
+from bilateral.torch.cuda import recording_cache
 
 pytestmark = pytest.mark.interpreter
 
@@ -57,13 +56,13 @@ class TestOnAGpu:
         calls = list(product(references, [target], (c, few, holes)))
         plain = []
         for call in calls:
-            replay._seen.clear()
+            recording_cache._cache.clear()
             plain.append(bilateral.torch.solve(*call))
-        for _ in range(3):  # all by the same recorder
+        for _ in range(3):  # all by the same recordings
             for call, expected in zip(calls, plain, strict=True):
                 assert torch.equal(bilateral.torch.solve(*call), expected)
-        (recorder,) = replay._seen.values()
-        assert set(recorder.recordings) == {"pyramid", "multigrid"}
+        (recordings,) = recording_cache._cache.values()
+        assert set(recordings.by_preconditioner) == {"pyramid", "multigrid"}
 
     @pytest.mark.parametrize(
         ("like", "options"),
@@ -92,13 +91,13 @@ class TestOnAGpu:
         target = torch.rand(kinds["images"], kinds["channels"], 70, 90, device="cuda", dtype=dtype)
         c = torch.rand(kinds["images"], 1, 70, 90, device="cuda", dtype=dtype)
         for weights in (None, c, (c > 0.95).to(dtype)):
-            replay._seen.clear()
+            recording_cache._cache.clear()
             expected = bilateral.torch.solve(reference, target, weights, **options)
             for _ in range(2):
                 found = bilateral.torch.solve(reference, target, weights, **options)
                 assert torch.equal(found, expected), (found - expected).abs().max()
-            (recorder,) = replay._seen.values()
-            assert recorder.recordings
+            (recordings,) = recording_cache._cache.values()
+            assert recordings.by_preconditioner
 
     def test_calls_like_one_before_take_a_shorter_way(self, monkeypatch):
         torch.manual_seed(6)
@@ -128,7 +127,7 @@ class TestOnAGpu:
                 assert found.dtype == expected.dtype
                 assert torch.equal(found, expected)
             with monkeypatch.context() as patch:
-                patch.setattr(shapes, "batch", None)  # which the usual way would call
+                patch.setattr(inputs, "batch", None)  # which the usual way would call
                 try:
                     assert torch.equal(bilateral.torch.solve(**call), expected)
                 except TypeError:
@@ -160,7 +159,7 @@ class TestOnAGpu:
             for robust in (False, True):
                 plain = []
                 for target in targets:
-                    replay._seen.clear()
+                    recording_cache._cache.clear()
                     plain.append(gradients(*solved(target, weights, robust)))
                 for order in ((0, 1), (1, 0), (1, 0)):  # of backwards, after both forwards
                     made = [solved(target, weights, robust) for target in targets]
@@ -171,7 +170,7 @@ class TestOnAGpu:
     def test_training_follows_inference_mode(self):
         torch.manual_seed(7)
         reference, target = torch.rand(1, 1, 40, 50).cuda(), torch.rand(1, 1, 40, 50).cuda()
-        replay._seen.clear()
+        recording_cache._cache.clear()
         for _ in range(2):
             with torch.inference_mode():
                 expected = [bilateral.torch.solve(reference, target) for _ in range(2)][-1]
@@ -200,12 +199,12 @@ class TestOnAGpu:
         reference = torch.rand(1, 1, 50, 60).cuda()
         target = torch.rand(1, 1, 50, 60).cuda()
         target[..., 10:20, 10:20] = torch.nan
-        replay._seen.clear()
+        recording_cache._cache.clear()
         plain = bilateral.torch.solve(reference, target)
         for _ in range(3):
             assert torch.equal(bilateral.torch.solve(reference, target), plain)
-        (recorder,) = replay._seen.values()
-        assert recorder.recordings
+        (recordings,) = recording_cache._cache.values()
+        assert recordings.by_preconditioner
 
     def test_many_sizes(self):
         torch.manual_seed(2)
@@ -218,7 +217,7 @@ class TestOnAGpu:
             assert (x - y.cpu()).norm() < 1e-4 * x.norm()
 
     def test_too_little_memory_is_torchs_error_and_the_next_call_works(self):
-        replay._seen.clear()
+        recording_cache._cache.clear()
         reference, target = torch.rand(1, 3, 64, 64).cuda(), torch.rand(1, 1, 64, 64).cuda()
         expected = bilateral.torch.solve(reference, target)
         large = torch.rand(1, 1, 2048, 2048).cuda()
@@ -229,7 +228,7 @@ class TestOnAGpu:
             assert torch.equal(bilateral.torch.solve(reference, target), expected)
 
     def test_recordings_give_way(self):
-        replay.forget()
+        recording_cache.free_memory()
         large = torch.rand(1, 1, 1024, 1024).cuda()
         small = large[..., :400, :400].contiguous()
         scores = torch.rand(1, 3, 25, 25).cuda()
@@ -240,12 +239,13 @@ class TestOnAGpu:
         ]
         expected = [call() for call in calls]
         for call, known in zip(calls, expected, strict=True):
-            replay._seen.clear()
+            recording_cache._cache.clear()
             for side in (1023, 1022, 1021):
                 image = large[..., :side, :side].contiguous()
                 for _ in range(2):
                     bilateral.torch.solve(image, image)
-            assert sum(bool(recorder.recordings) for recorder in replay._seen.values()) == 3
+            cached = recording_cache._cache.values()
+            assert sum(bool(recordings.by_preconditioner) for recordings in cached) == 3
             with little_memory(2**20):
                 assert torch.equal(call(), known)
 

@@ -10,11 +10,10 @@ from support.kernel_device import COMPILED
 import torch
 
 from bilateral.backends.cuda.multigrid import hierarchy
-from bilateral.torch.cuda import graphs, recording
-from bilateral.torch.cuda import operators as device_operators
-from bilateral.torch.cuda import recording_cache as replay
-from bilateral.torch.cuda import system as device
-from bilateral.torch.cuda.system import Inputs
+from bilateral.torch.cuda import capacity, graphs, recording, recording_cache
+from bilateral.torch.cuda import operators as cuda_operators
+from bilateral.torch.cuda.adjoint import gradients, solve_adjoint
+from bilateral.torch.cuda.solve import Inputs, solve
 from support.layers import layer_options
 
 BLUR = (2.0, 1.0, 0.125)
@@ -72,33 +71,33 @@ def some_inputs(seed, sparse):
 def test_a_replay_is_the_plain_solve_of_its_inputs(sparse):
     options = layer_options((3.0, 64.0, 64.0), 1e-4, 40, "multigrid")
     first, second = some_inputs(14, sparse), some_inputs(15, sparse)
-    recorder = replay.Recorder(options)
+    recordings = recording_cache.RecordingSet(options)
     solved = []
     for inputs in (first, second):  # the first makes the recording, the second replays it
-        x, outcome, ticket = recorder.solve(inputs)
-        where = device.space(inputs.reference, options)
-        expected, problem, plain = device.solve(where, *inputs[1:], options)
+        x, outcome, replayed = recordings.solve(inputs)
+        expected, system, plain = solve(inputs, options)
         assert outcome.converged
         assert plain.converged
         assert_array_equal(x, expected)
-        solved.append((ticket, problem))
-    assert problem.kind == ("multigrid" if sparse else "pyramid")
-    assert list(recorder.recordings) == (["pyramid", "multigrid"] if sparse else ["pyramid"])
+        solved.append((replayed, system))
+    assert system.kind == ("multigrid" if sparse else "pyramid")
+    kinds = ["pyramid", "multigrid"] if sparse else ["pyramid"]
+    assert list(recordings.by_preconditioner) == kinds
     gradients_are_the_plain_ones(*solved[0], first, options)
 
 
-def gradients_are_the_plain_ones(ticket, problem, inputs, options):
+def gradients_are_the_plain_ones(replayed, system, inputs, options):
     """Also after another solve replayed the recording: it solves again first."""
     _, values, weights, _ = inputs
     h = torch.from_numpy(np.random.default_rng(16).normal(size=(24, 1)))
-    wanted = True, True, True
-    z, outcome = problem.inverse(h, options.solve.tolerance)
+    needed = True, True, True
+    z, outcome = solve_adjoint(system, h, options.solve.tolerance)
     assert outcome.converged
-    expected = device.gradients(problem, z, values, weights, wanted)
-    with ticket.recording(inputs) as made:
-        z, outcome = made.inverse(h)
+    expected = gradients(system, z, values, weights, needed)
+    with replayed.recording(inputs) as made:
+        z, outcome = made.solve_adjoint(h)
         assert outcome.converged
-        found = device.gradients(made.problem, z, values, weights, wanted)
+        found = gradients(made.system, z, values, weights, needed)
         for one, other in zip(found, expected, strict=True):
             assert_array_equal(one, other)
 
@@ -107,17 +106,18 @@ def gradients_are_the_plain_ones(ticket, problem, inputs, options):
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_refuses_inputs_that_it_does_not_serve():
     options = layer_options((3.0, 64.0, 64.0), 1e-3, 2, "pyramid")
-    recorder, inputs = replay.Recorder(options), some_inputs(14, False)
-    assert recorder.solve(inputs) is not None
-    made = recorder.recordings["pyramid"]
-    assert made._judge([*made.rooms.grid, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
-    assert made._judge([*made.rooms.grid, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
+    recordings, inputs = recording_cache.RecordingSet(options), some_inputs(14, False)
+    assert recordings.solve(inputs) is not None
+    made = recordings.by_preconditioner["pyramid"]
+    rooms, suitable = made.capacity.grid, made._suitable_preconditioner
+    assert suitable([*rooms, 1, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert suitable([*rooms, 0, 0, 0, 0, 0, 50.0, 0, 1], 1.0) is None
     assert not made.outgrown
-    assert made._judge([9**9, *made.rooms.grid[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
+    assert suitable([9**9, *rooms[1:], 0, 0, 0, 0, 0, 50.0, 0, 0], 1.0) is None
     assert made.outgrown
     made.outgrown = False
     inputs.values[3] = np.nan
-    assert recorder.solve(inputs) is None
+    assert recordings.solve(inputs) is None
 
 
 @pytest.mark.smoke
@@ -125,17 +125,17 @@ def test_a_recording_refuses_inputs_that_it_does_not_serve():
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_outlives_inference_mode():
     options = layer_options((3.0, 64.0, 64.0), 1e-3, 1, "pyramid")
-    recorder = replay.Recorder(options)
+    recordings = recording_cache.RecordingSet(options)
     with torch.inference_mode():
         reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
         values = torch.arange(6.0)[:, None]
         inputs = Inputs(reference, values, None, 1.0)
-        found = recorder.solve(inputs)
-    with found.ticket.recording(inputs) as made:
-        made.inverse(values.clone())
-    assert recorder.solve(Inputs(reference.clone(), values.clone(), None, 2.0)) is not None
+        found = recordings.solve(inputs)
+    with found.replayed.recording(inputs) as made:
+        made.solve_adjoint(values.clone())
+    assert recordings.solve(Inputs(reference.clone(), values.clone(), None, 2.0)) is not None
     with torch.inference_mode():
-        assert recorder.solve(inputs._replace(smoothness=3.0)) is not None
+        assert recordings.solve(inputs._replace(smoothness=3.0)) is not None
 
 
 @pytest.mark.smoke
@@ -145,35 +145,33 @@ def test_a_key_leads_to_the_recordings_of_its_kind():
     reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
     target, confidence = torch.arange(6.0).view(1, 1, 2, 3), torch.ones(1, 1, 2, 3)
     options = layer_options((3.0, 64.0, 64.0), 0.0, 1, "pyramid")
-    options, smoothness = options, torch.tensor(2.0)
+    smoothness = torch.tensor(2.0)
     warned = []
 
     def infer(values):
         tensors = reference, values, confidence, smoothness
-        return device_operators.infer(
-            lambda *_: warned.append("infer"), *tensors, *options.arguments
-        )
+        return cuda_operators.infer(lambda *_: warned.append("infer"), *tensors, options)
 
     def plain(values):
-        where = device.space(reference, options)
-        x, _, _ = device.solve(where, values.view(-1, 1), confidence.view(-1, 1), 2.0, options)
+        batch = Inputs(reference, values.view(-1, 1), confidence.view(-1, 1), 2.0)
+        x, _, _ = solve(batch, options)
         return x.view(values.shape)
 
-    replay._seen.clear()
-    key = device_operators.recording_key(reference, target, confidence, *options.arguments)
+    recording_cache._cache.clear()
+    key = cuda_operators.recording_key(reference, target, confidence, options)
     inputs = Inputs(reference, target.view(-1, 1), confidence.view(-1, 1), 2.0)
     assert infer(target) is None  # which is not remembered
-    assert not replay._seen
-    assert replay.solve(inputs, options) is None  # which is
-    assert list(replay._seen) == [key]
+    assert not recording_cache._cache
+    assert recording_cache.solve(inputs, options) is None  # which is
+    assert list(recording_cache._cache) == [key]
     assert torch.equal(infer(target), plain(target))
     other = inputs._replace(values=3 - 2 * inputs.values)
-    found = device_operators.infer_again(lambda *_: warned.append("again"), key, options, *other)
+    found = cuda_operators.infer_again(lambda *_: warned.append("again"), key, options, *other)
     assert torch.equal(found.view(target.shape), plain(3 - 2 * target))
     assert not torch.equal(found.view(target.shape), plain(target))
     assert warned == ["infer", "again"]
-    replay.forget()
-    replay._seen.clear()
+    recording_cache.free_memory()
+    recording_cache._cache.clear()
 
 
 @pytest.mark.skipif(COMPILED, reason="only the interpreter can look at addresses")
@@ -183,7 +181,7 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
     """It tells so afterwards: before, everything was computed, and had to stay in bounds."""
     from support.memory_check import within_bounds
 
-    monkeypatch.setattr(recording, "_LEAST_ROOM", 4)
+    monkeypatch.setattr(capacity, "_MIN_ROOM", 4)
     monkeypatch.setattr(hierarchy, "_SMALL_LEVEL_ROWS", 6)
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:14, :18]
@@ -202,9 +200,9 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
         ):
             there.copy_(given)
         made._build_grid()
-        made._complete_space()
-        made._take_values()
-        made._begin(1)
+        made._compute_grid_results()
+        made._splat_values()
+        made._start(1)
         *facts, _ = made._report.tolist()[: recording.HEADER]
-    assert made._judge(facts, 1.0) is None
+    assert made._suitable_preconditioner(facts, 1.0) is None
     assert made.outgrown

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 import bilateral.torch
+from bilateral.torch import cpu_filters
 from support.filtered_tensors import (
     COMPILED,
     DEVICE,
@@ -44,12 +45,12 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Any:
     if not COMPILED and os.environ.get("TRITON_INTERPRET") != "1":  # see conftest.py
         pytest.skip("no GPU that PyTorch can use, and no interpreter")
     pytest.importorskip("triton", reason="the kernels need Triton")
-    recursion = importlib.import_module("bilateral.backends.cuda.filters.filter_chunks")
+    chunks = importlib.import_module("bilateral.backends.cuda.filters.filter_chunks")
     for name, size in (("_CHUNK", 4), ("_STRIP", 4), ("_GROUP", 2)):
-        monkeypatch.setattr(recursion, name, size)
-    backend = MODULE._Backend(MODULE._filter_on_device, MODULE._transposed_on_device)
+        monkeypatch.setattr(chunks, name, size)
+    backend = importlib.import_module("bilateral.torch.cuda.filters")
     monkeypatch.setattr(MODULE, "_backend", lambda _: backend)
-    return recursion
+    return importlib.import_module("bilateral.backends.cuda.filters.domain_transform")
 
 
 # images, channels, height, width; channels of the reference; photos; masses; holes; passes
@@ -91,9 +92,9 @@ def test_results_are_the_cpus(
     expected = one_by_one(image, reference, mass, **options)
     np.testing.assert_allclose(array(found), expected, rtol=0, atol=1e-12)
     h = torch.from_numpy(np.random.default_rng(2).normal(size=shape))
-    config = MODULE._Options(**options, highest=255.0)
-    mine = MODULE._transposed_on_device(h.to(DEVICE), reference.to(DEVICE), config)
-    theirs = MODULE._transposed(h, reference, config)
+    filter_options = cpu_filters.FilterOptions(**options, highest=255.0)
+    mine = MODULE._backend(h).apply_transposed(h.to(DEVICE), reference.to(DEVICE), filter_options)
+    theirs = cpu_filters.apply_transposed(h, reference, filter_options)
     torch.testing.assert_close(mine.cpu(), theirs, rtol=0, atol=1e-12)
 
 
@@ -151,13 +152,12 @@ def test_gradients_are_the_cpus(
     found = []
     image, reference, weights = example(*shape, photos=photos)
     h = torch.from_numpy(np.random.default_rng(2).normal(size=shape))
-    on_cpu = MODULE._Backend(MODULE._filter, MODULE._transposed)
     for device in (DEVICE, "cpu"):
         values = with_holes(image, part).to(device).requires_grad_()
         mass = weights[:masses].to(device).requires_grad_() if weigh else None
         with pytest.MonkeyPatch.context() as patch:
             if found:
-                patch.setattr(MODULE, "_backend", lambda _: on_cpu)
+                patch.setattr(MODULE, "_backend", lambda _: cpu_filters)
             y = bilateral.torch.domain_transform(
                 values, reference.to(device), **OPTIONS, iterations=2, weights=mass
             )

@@ -19,7 +19,7 @@ from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
 from bilateral.backends.cuda.grid.grid import build_grid
 from bilateral.numerics.policy import EDGE_GUARD
-from bilateral.torch.cuda import system as device
+from bilateral.torch.cuda.batch_grid import build_batch_grid
 from support.device_grids import CASES, Both, pictures
 from support.edge_tables import packed, table
 from support.layers import layer_options
@@ -200,9 +200,9 @@ def test_more_room_changes_nothing(shape):
     sigma = 32.0 if height == 20 else 2.0  # the former sorts pixels
     options = layer_options((sigma, 8.0, 8.0), 1e-3, 5, "pyramid")
     reference = torch.from_numpy(pictures(12, *shape).transpose(0, 3, 1, 2).copy()).to(DEVICE)
-    tight = device.space(reference, options)
+    tight = build_batch_grid(reference, options)
     rooms = [n + 37 for n in tight.grid.rooms]
-    wide = device.space(reference, options, rooms)
+    wide = build_batch_grid(reference, options, rooms)
     assert fits(wide.grid)
     count = tight.grid.room
     assert torch.equal(tight.grid.parent, wide.grid.parent)
@@ -212,9 +212,9 @@ def test_more_room_changes_nothing(shape):
         pyramid_transfer.push_pull(g, splatting.splat(g, values)) for g in (tight.grid, wide.grid)
     )
     assert torch.equal(a, b[:count])
-    n = [where.balanced(torch.float32) for where in (tight, wide)]
+    n = [batch_grid.bistochastized(torch.float32) for batch_grid in (tight, wide)]
     assert torch.equal(n[0], n[1][:count])
     for k in range(3):
         less = [r - (i == k) * 38 for i, r in enumerate(rooms)]
         if less[k] > 0:
-            assert not fits(device.space(reference, options, less).grid)
+            assert not fits(build_batch_grid(reference, options, less).grid)

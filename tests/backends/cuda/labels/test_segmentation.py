@@ -23,11 +23,11 @@ from bilateral.backends.cuda.labels import probabilities as kernels
 from bilateral.backends.cuda.labels.majority import majority
 from bilateral.backends.cuda.labels.regions import find_regions
 from bilateral.tasks import refine_segmentation
-from bilateral.tasks.segmentation import label_trust as outline
-from bilateral.tasks.segmentation import policy as segmentation_rules
-from bilateral.tasks.segmentation import small_regions as islands
+from bilateral.tasks.segmentation import class_balance, label_trust, policy, ranking, small_regions
 from bilateral.torch import segmentation
-from bilateral.torch.cuda import label_trust as device_outline
+from bilateral.torch.cuda import class_balance as cuda_class_balance
+from bilateral.torch.cuda import label_trust as cuda_label_trust
+from bilateral.torch.cuda import small_regions as cuda_small_regions
 from support.examples import examples
 from support.memory_check import within_bounds
 from support.strategies import Array, seeds
@@ -76,7 +76,7 @@ def some_probabilities(labels: Array, classes: int, seed: int, sharp: float = 1.
     )
 )
 def test_rank(p: Array) -> None:
-    expected, found = outline.rank(p), kernels.rank(planes(p))
+    expected, found = ranking.rank(p), kernels.rank(planes(p))
     for ours, theirs in zip(found, (*expected, p.max(axis=(0, 1))), strict=True):
         np.testing.assert_array_equal(ours.cpu().numpy(), theirs)
     mask = p[..., 0] > 0.5
@@ -119,9 +119,11 @@ def test_regions(labels: Array) -> None:
 
 @FEW
 @given(label_maps(), st.integers(1, 60))
-def test_flood(labels: Array, least: int) -> None:
-    found = device_outline.flood(tensor(labels), 4, least)
-    np.testing.assert_array_equal(found.cpu().numpy(), islands.flood(labels, least))
+def test_merge_small_regions(labels: Array, least: int) -> None:
+    found = cuda_small_regions.merge_small_regions(tensor(labels), 4, least)
+    np.testing.assert_array_equal(
+        found.cpu().numpy(), small_regions.merge_small_regions(labels, least)
+    )
 
 
 def spiral(side: int) -> Array:
@@ -156,18 +158,22 @@ def test_a_region_that_winds() -> None:
 def test_belt_trust_and_areas(labels: Array, seed: int, holes: bool) -> None:
     p = some_probabilities(labels, 4, seed, sharp=0.3)
     known = np.random.default_rng(seed).uniform(size=labels.shape) < 0.8 if holes else None
-    before = outline.rank(p)
+    before = ranking.rank(p)
     theirs, mask = kernels.rank(planes(p)), None if known is None else tensor(known)
-    assert float(device_outline.belt(theirs, mask)) == pytest.approx(outline.belt(before, known))
-    trust = device_outline.trust(theirs.labels, mask, 5)
+    assert float(cuda_label_trust.belt_width(theirs, mask)) == pytest.approx(
+        label_trust.belt_width(before, known)
+    )
+    trust = cuda_label_trust.boundary_confidence(theirs.labels, mask, 5)
     np.testing.assert_allclose(
-        trust.cpu().numpy(), outline.trust(before.labels, known, 5), rtol=1e-4
+        trust.cpu().numpy(), label_trust.boundary_confidence(before.labels, known, 5), rtol=1e-4
     )
     x = some_probabilities(labels[::-1], 4, seed + 1, sharp=0.2)
-    weighed = device_outline.keep_areas(planes(x), tensor(labels), mask)
-    np.testing.assert_allclose(pixels(weighed), outline.keep_areas(x, labels, known), rtol=1e-5)
-    calm = device_outline.calm(planes(x), 1, 5)
-    np.testing.assert_array_equal(pixels(calm), outline.calm(x, 1, 5))
+    weighed = cuda_class_balance.balance_classes(planes(x), tensor(labels), mask)
+    np.testing.assert_allclose(
+        pixels(weighed), class_balance.balance_classes(x, labels, known), rtol=1e-5
+    )
+    calm = cuda_small_regions.clean_labels(planes(x), 1, 5)
+    np.testing.assert_array_equal(pixels(calm), small_regions.clean_labels(x, 1, 5))
 
 
 RNG = np.random.default_rng(0)
@@ -193,8 +199,8 @@ def network(classes: int = 3, size: tuple[int, int] = (9, 13)) -> Array:
 @pytest.fixture
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """Solutions that both devices agree about, by kernels for whatever tensors there are."""
-    monkeypatch.setattr(segmentation_rules, "TOLERANCE", 1e-6)
-    monkeypatch.setattr(segmentation, "_is_on_device", lambda _: True)
+    monkeypatch.setattr(policy, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(segmentation, "_is_on_cuda", lambda _: True)
 
 
 def compare(scores: Array, photo: Array, **options: Any) -> None:

@@ -23,9 +23,8 @@ from bilateral.backends.cuda.solve.input_stats import compute_input_stats, count
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.torch import handles as kept
 from bilateral.torch import operators
-from bilateral.torch.cuda import operators as device_operators
-from bilateral.torch.cuda import recording_cache as replay
-from bilateral.torch.cuda import system
+from bilateral.torch.cuda import operators as cuda_operators
+from bilateral.torch.cuda import recording_cache, system
 from support.device_grids import HALF, Both, pictures
 from support.edge_tables import table
 from support.layers import layer_options
@@ -141,18 +140,18 @@ def test_solution_and_gradients_are_the_cpus(images, references, confidences, de
     options = layer_options((3.0, 64.0, 64.0), 1e-9, 60, kind)
     problem = reference, target, confidence, smoothness
     y, handle = operators.kernels["solve"](*problem, None, *options.arguments)
-    replay._seen.clear()  # recordings do not look for gaps
+    recording_cache._cache.clear()  # recordings do not look for gaps
 
     def move(tensors):
         return [t.to(DEVICE) if isinstance(t, torch.Tensor) else t for t in tensors]
 
-    mine, own = device_operators.solve(fail, *move(problem), None, *options.arguments)
+    mine, own = cuda_operators.solve(fail, *move(problem), None, *options.arguments)
     assert_allclose(mine.cpu(), y, atol=1e-7)
     assert_array_equal(own > 0, handle > 0)
     wanted = [True, confidence is not None, True]
     around = reference, h, confidence, smoothness, target
     expected = operators.kernels["gradients"](handle, *around, y, wanted, *options.arguments)
-    found = device_operators.gradients(fail, own, *move(around), mine, wanted, *options.arguments)
+    found = cuda_operators.gradients(fail, own, *move(around), mine, wanted, *options.arguments)
     for a, b in zip(found, expected, strict=True):
         assert_allclose(a.cpu(), b, atol=1e-6)
     matrix = reference, h, confidence, smoothness
@@ -160,12 +159,12 @@ def test_solution_and_gradients_are_the_cpus(images, references, confidences, de
         expected = operators.kernels["surroundings"](
             handle, *matrix, transposed, *options.arguments
         )
-        found = device_operators.surroundings(
+        found = cuda_operators.surroundings(
             fail, own, *move(matrix), transposed, *options.arguments
         )
         assert_allclose(found.cpu(), expected, atol=1e-9)
     assert_allclose(
-        device_operators.apply_adjoint(fail, own, *move(matrix), *options.arguments).cpu(),
+        cuda_operators.apply_adjoint(fail, own, *move(matrix), *options.arguments).cpu(),
         operators.kernels["apply_adjoint"](handle, *matrix, *options.arguments),
         atol=1e-6,
     )
@@ -183,10 +182,10 @@ def test_a_grid_serves_again(kind):
     c = torch.from_numpy((rng.random((2, 1, 1, 4, 6)) < 0.5) * 1.0).to(DEVICE)
     one = torch.tensor(1.0, dtype=torch.float64)
     options = layer_options((2.0, 64.0, 64.0), 1e-6, 60, kind)
-    _, first = device_operators.solve(fail, reference, t[0], c[0], one, None, *options.arguments)
-    x, second = device_operators.solve(fail, reference, t[1], c[1], one, first, *options.arguments)
-    assert kept.find(second)[0].space is kept.find(first)[0].space
-    expected, _ = device_operators.solve(fail, reference, t[1], c[1], one, None, *options.arguments)
+    _, first = cuda_operators.solve(fail, reference, t[0], c[0], one, None, *options.arguments)
+    x, second = cuda_operators.solve(fail, reference, t[1], c[1], one, first, *options.arguments)
+    assert kept.find(second)[0].batch_grid is kept.find(first)[0].batch_grid
+    expected, _ = cuda_operators.solve(fail, reference, t[1], c[1], one, None, *options.arguments)
     assert torch.equal(x, expected)
 
 
@@ -199,11 +198,11 @@ def test_errors_name_the_argument():
     c = torch.ones(2, 1, 4, 4, device=DEVICE)
     c[1, 0, 2, 2] = -1
     with pytest.raises(ValueError, match="confidence: expected finite numbers, 0 or above"):
-        device_operators.solve(fail, reference, target, c, one, None, *options.arguments)
+        cuda_operators.solve(fail, reference, target, c, one, None, *options.arguments)
     c[1] = 0
     with pytest.raises(ValueError, match="at least one pixel with a finite value") as error:
-        device_operators.solve(fail, reference, target, c, one, None, *options.arguments)
+        cuda_operators.solve(fail, reference, target, c, one, None, *options.arguments)
     assert error.value.__notes__ == ["In image 1 of the batch."]
     reference[0, 0, 0, 0] = torch.nan
     with pytest.raises(ValueError, match="reference: expected finite values"):
-        device_operators.solve(fail, reference, target, None, one, None, *options.arguments)
+        cuda_operators.solve(fail, reference, target, None, one, None, *options.arguments)
