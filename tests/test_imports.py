@@ -7,7 +7,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,37 +30,6 @@ LAYERS = [
 LEAVES = {"validation", "threads", "info", "io", "numerics.policy"}
 # Only these modules may import `backends`, and only `backends` may import `_core`.
 MAY_USE_BACKENDS = ("numerics", "filters", "grid", "torch.cuda", "backends")
-
-# Imports and private members that break the rules. An entry that is no longer needed fails.
-KNOWN_LEAKS: dict[str, set[str]] = {
-    # `BlockMeans` lies above the filter that takes it.
-    "filters.polish": {"numerics.observation"},
-    "functional": {"_solve"},
-    # The adjoint drives a `BilateralSolver` through its private members.
-    "numerics.adjoint": {"solver", "_check", "_core", "_observe", "_options", "_start", "_warn"},
-    # The core's grid is a private member of `BilateralGrid`.
-    "numerics.robust": {"_core"},
-    "numerics.system": {"_core"},
-    "numerics.variance": {"_core"},
-    "numerics.warm_start": {"_change_scale", "_core", "_features"},
-    "solver": {"backends.cpu", "_core", "_like", "_reference"},
-    # Tasks call the CPU's functions directly.
-    "tasks.defocus": {"backends.cpu"},
-    "tasks.depth.anneal": {"backends.cpu", "_core"},
-    "tasks.depth.regions": {"backends.cpu"},
-    "tasks.depth.visibility": {"backends.cpu"},
-    "tasks.segmentation.label_trust": {"backends.cpu"},
-    "tasks.segmentation.small_regions": {"backends.cpu"},
-    "tasks.stereo.stereo": {"backends.cpu"},
-    # These parts of the layer choose a backend outside torch/cuda.
-    "torch.filters": {"backends.cuda.filters.domain_transform"},
-    "torch.operators": {"backends.cpu"},
-}
-# Imports that close a cycle, as (importer, imported).
-KNOWN_CYCLES = {
-    ("tasks.segmentation.refine", "torch"),  # refine_segmentation hands tensors over
-    ("torch.segmentation", "torch.cuda.segmentation"),
-}
 
 
 class Module(NamedTuple):
@@ -194,11 +163,7 @@ def private_leaks(module: Module) -> set[str]:
 def test_a_module_uses_only_what_is_below_it(name: str) -> None:
     module = MODULES[name]
     leaks = layer_leaks(module) | backend_leaks(module) | private_leaks(module)
-    assert leaks == KNOWN_LEAKS.get(name, set())
-
-
-def test_every_known_leak_belongs_to_a_module() -> None:
-    assert KNOWN_LEAKS.keys() <= MODULES.keys()
+    assert leaks == set()
 
 
 def test_only_backends_import_the_core() -> None:
@@ -207,27 +172,14 @@ def test_only_backends_import_the_core() -> None:
     assert users
 
 
-def cycle(allowed: set[tuple[str, str]]) -> list[str]:
-    """Modules that import each other in a circle, if those of `allowed` imports are left out.
-
-    The package's own `__init__` collects public names: it is left out, too.
-    """
+def test_no_imports_form_a_cycle() -> None:
+    """The package's own `__init__` collects public names: it is left out."""
     graph = {
-        name: {other for other in imports(module) if other and (name, other) not in allowed}
+        name: {other for other in imports(module) if other}
         for name, module in MODULES.items()
         if name
     }
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        return list(error.args[1])
-    return []
-
-
-def test_no_imports_form_a_cycle() -> None:
-    assert cycle(KNOWN_CYCLES) == []
-    for known in KNOWN_CYCLES:
-        assert cycle(KNOWN_CYCLES - {known}), f"{known} is no longer needed"
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules
 
 
 EXTRAS = ("scipy", "skimage", "torch", "rich", "PIL", "triton", "typer", "matplotlib")
