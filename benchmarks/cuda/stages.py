@@ -25,7 +25,7 @@ from bilateral.backends.cuda.solve.input_stats import compute_input_stats
 from bilateral.backends.cuda.solve.iteration import Iteration
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics.options import GridOptions, SolveOptions
-from bilateral.numerics.policy import EDGE_GUARD
+from bilateral.numerics.policy import EDGE_GUARD, LOWEST_EIGENVALUE
 from bilateral.torch.cuda.batch_grid import build_batch_grid
 from bilateral.torch.cuda.system import count_faint, pcg_options
 from bilateral.torch.options import LayerOptions
@@ -107,7 +107,9 @@ class Solve:
         )
 
     def bistochastize(self) -> Tensor:
-        return bistochastize.bistochastize(self._grid, self._space.blur, torch.float32)
+        return bistochastize.bistochastize(
+            self._grid, self._space.blur, torch.float32, LOWEST_EIGENVALUE
+        )
 
     def survey_and_splat(self) -> tuple[Any, ...]:
         seen = compute_input_stats(self._values, self._weights, 1)

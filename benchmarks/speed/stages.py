@@ -29,6 +29,8 @@ def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
         blur=weights,
         edge_guard=policy.EDGE_GUARD,
         lowest_eigenvalue=policy.LOWEST_EIGENVALUE,
+        level_stiffness=policy.LEVEL_STIFFNESS,
+        faint_epsilons=policy.FAINT_EPSILONS,
     )
     splat, seen = clock(cpu.splat_target, grid, target, problem.confidence)
     start, y = clock(cpu.start, grid, seen.weight, seen.weighted, "pyramid", SMOOTHNESS)

@@ -6,12 +6,12 @@
 
 #include "grid/bistochastize.hpp"
 #include "grid/pyramid.hpp"
-#include "multigrid/hierarchy.hpp"
 
 namespace bilateral {
 
-BoundGrid::BoundGrid(Grid grid, Clock::time_point began, double lowest_eigenvalue, int threads)
-    : grid_(std::move(grid)), lowest_eigenvalue_(lowest_eigenvalue) {
+BoundGrid::BoundGrid(Grid grid, Clock::time_point began, double lowest_eigenvalue,
+                     const LevelWeights& weights, int threads)
+    : grid_(std::move(grid)), lowest_eigenvalue_(lowest_eigenvalue), weights_(weights) {
   const auto lap = [&] {
     const Clock::time_point now = Clock::now();
     return std::chrono::duration<double>(now - std::exchange(began, now)).count();
@@ -46,7 +46,7 @@ template <class T>
 const Hierarchy<T>& BoundGrid::multigrid(int threads) const {
   auto& cached = std::get<Cached<T>>(multigrids_);
   std::call_once(cached.once, [&] {
-    cached.value = std::make_unique<Hierarchy<T>>(grid_, n<T>(threads), threads);
+    cached.value = std::make_unique<Hierarchy<T>>(grid_, n<T>(threads), weights_, threads);
   });
   return *cached.value;
 }

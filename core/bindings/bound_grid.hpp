@@ -10,19 +10,18 @@
 
 #include "base/buffer.hpp"
 #include "grid/grid.hpp"
+#include "multigrid/hierarchy.hpp"
 
 namespace bilateral {
-
-template <class T>
-struct Hierarchy;
 
 class BoundGrid {
  public:
   using Clock = std::chrono::steady_clock;
 
   // Takes a grid with the weights of B-bar, whose construction began at `began`. Builds the pyramid
-  // and bistochastizes B-bar. For `lowest_eigenvalue` see bistochastize.
-  BoundGrid(Grid grid, Clock::time_point began, double lowest_eigenvalue, int threads);
+  // and bistochastizes B-bar. For `lowest_eigenvalue` see bistochastize, for `weights` Hierarchy.
+  BoundGrid(Grid grid, Clock::time_point began, double lowest_eigenvalue,
+            const LevelWeights& weights, int threads);
   ~BoundGrid();
 
   const Grid& grid() const { return grid_; }
@@ -41,6 +40,7 @@ class BoundGrid {
   Grid grid_;
   std::array<double, 3> build_seconds_{};
   double lowest_eigenvalue_;
+  LevelWeights weights_;
   Buffer<float> n32_;
   mutable std::once_flag n64_once_;
   mutable Buffer<double> n64_;

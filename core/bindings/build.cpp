@@ -53,7 +53,7 @@ BuiltGrid bound_build_grid(const Input<T>& pixels, const std::vector<std::vector
                            std::optional<double> nominal_max,
                            const std::vector<double>& sigma_space, double edge_guard,
                            const std::array<double, 3>& blur, double lowest_eigenvalue,
-                           int threads) {
+                           double level_stiffness, double faint_epsilons, int threads) {
   const std::size_t space = sigma_space.size();
   require((space == 2 || space == 3) && pixels.ndim() == space + 1 &&
               pixels.shape(space) == sigmas.size(),
@@ -77,7 +77,9 @@ BuiltGrid bound_build_grid(const Input<T>& pixels, const std::vector<std::vector
     grid.centre = blur[0];
     grid.space = blur[1];
     grid.range = blur[2];
-    built = std::make_unique<BoundGrid>(std::move(grid), began, lowest_eigenvalue, threads);
+    const LevelWeights weights{level_stiffness, faint_epsilons};
+    built =
+        std::make_unique<BoundGrid>(std::move(grid), began, lowest_eigenvalue, weights, threads);
   }
   const Buffer<float>& mass = built->grid().mass;
   const nb::object owner = nb::cast(built.release(), nb::rv_policy::take_ownership);
@@ -97,7 +99,7 @@ template <class T>
 void define_build(nb::module_& m) {
   m.def("build_grid", &bound_build_grid<T>, "pixels"_a.noconvert(), "matrix"_a, "offset"_a,
         "sigmas"_a, "nominal_max"_a.none(), "sigma_space"_a, "edge_guard"_a, "blur"_a,
-        "lowest_eigenvalue"_a, "threads"_a,
+        "lowest_eigenvalue"_a, "level_stiffness"_a, "faint_epsilons"_a, "threads"_a,
         "Build and bistochastize a grid. Returns the grid, its number of vertices and its mass.");
   m.def("frame_change", &bound_frame_change<T>, "before"_a.noconvert(), "after"_a.noconvert(),
         "scale"_a, "weight"_a.noconvert(), "threads"_a,

@@ -26,10 +26,11 @@ class Diagonals {
     }
   }
 
-  // Returns lambda_k = lambda 1.3^-k. Without this factor, aggregation would make L_k too stiff
-  // for the smooth errors that level k must represent.
+  // Returns lambda_k = lambda stiffness^-k. Without this factor, aggregation would make L_k too
+  // stiff for the smooth errors that level k must represent.
   T smoothness(std::size_t level) const {
-    return static_cast<T>(smoothness_ * std::pow(level_stiffness, -static_cast<double>(level)));
+    return static_cast<T>(smoothness_ *
+                          std::pow(hierarchy_.weights.stiffness, -static_cast<double>(level)));
   }
   // Returns c_k.
   const T* weight(std::size_t level) const { return weight_[level].data(); }
@@ -74,9 +75,6 @@ class Diagonals {
   }
 
  private:
-  static constexpr double level_stiffness = 1.3;
-  static constexpr int faint_epsilons = 100;  // least weight of a component, relative to lambda L
-
   const Graph<T>& graph(std::size_t level) const {
     return level == 0 ? hierarchy_.fine : hierarchy_.coarse[level - 1];
   }
@@ -92,8 +90,8 @@ class Diagonals {
       inverse[i] = diagonal > T{0} ? T{1} / diagonal : T{0};
     }
     if (level == 0) return;
-    const T least =
-        faint_epsilons * std::numeric_limits<T>::epsilon() * static_cast<T>(smoothness_);
+    const T least = static_cast<T>(hierarchy_.weights.faint_epsilons) *
+                    std::numeric_limits<T>::epsilon() * static_cast<T>(smoothness_);
     const T* component_degree = hierarchy_.component_degree[level - 1].data();
     for (std::size_t i = begin; i < end; ++i)
       if (weight[i] < least * component_degree[i]) {

@@ -16,9 +16,16 @@
 
 namespace bilateral {
 
+// Numbers that weigh smoothness against confidence on the levels.
+struct LevelWeights {
+  double stiffness;       // level k has the smoothness lambda stiffness^-k
+  double faint_epsilons;  // least weight of a component, relative to lambda L, in units of rounding
+};
+
 // Level 0 is the grid.
 template <class T>
 struct Hierarchy {
+  LevelWeights weights;
   GridGraph<T> fine;                // level 0
   std::vector<Graph<T>> coarse;     // [k] is level k + 1
   std::vector<Transfer> transfers;  // [k] connects the levels k and k + 1
@@ -30,7 +37,8 @@ struct Hierarchy {
   // Number of coarse levels.
   std::size_t depth() const { return coarse.size(); }
 
-  Hierarchy(const Grid& grid, const T* n, int threads) {
+  Hierarchy(const Grid& grid, const T* n, const LevelWeights& level_weights, int threads)
+      : weights(level_weights) {
     ThreadPool::run(team_size(threads, grid.vertices, 4096), [&](ThreadPool& pool) {
       fine = grid_graph(grid, n, pool);
       for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, pool);

@@ -68,12 +68,12 @@ void test_solves(Random& random) {
         for (std::size_t k = 0; k < channels; ++k)
           b[v * channels + k] = weight[v] * uniform(random);
       }
-      const Hierarchy<T> multigrid(grid, n.data(), 1);
+      const Hierarchy<T> multigrid(grid, n.data(), {1.3, 100}, 1);
       CHECK(same_parts(find_components(grid), find_components(grid, multigrid)));
       const auto x = solve_multigrid(grid, multigrid, weight, b, channels, 1, 12);
       CHECK(std::all_of(x.begin(), x.end(), [](T v) { return v > T(-0.01) && v < T(1.01); }));
       for (const int threads : {2, 5}) {
-        const Hierarchy<T> again(grid, n.data(), threads);
+        const Hierarchy<T> again(grid, n.data(), {1.3, 100}, threads);
         CHECK(x == solve_multigrid(grid, again, weight, b, channels, threads, 12));
       }
     }

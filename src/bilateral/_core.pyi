@@ -123,16 +123,16 @@ class Grid:
         """
 
 @overload
-def build_grid(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
+def build_grid(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, level_stiffness: float, faint_epsilons: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
 
 @overload
-def build_grid(pixels: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
+def build_grid(pixels: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, level_stiffness: float, faint_epsilons: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
 
 @overload
-def build_grid(pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
+def build_grid(pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, level_stiffness: float, faint_epsilons: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]: ...
 
 @overload
-def build_grid(pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]:
+def build_grid(pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_space: Sequence[float], edge_guard: float, blur: Sequence[float], lowest_eigenvalue: float, level_stiffness: float, faint_epsilons: float, threads: int) -> tuple[Grid, int, Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]]:
     """
     Build and bistochastize a grid. Returns the grid, its number of vertices and its mass.
     """

@@ -192,6 +192,8 @@ class BilateralGrid:
                 blur=(centre, space, range_),
                 edge_guard=policy.EDGE_GUARD,
                 lowest_eigenvalue=policy.LOWEST_EIGENVALUE,
+                level_stiffness=policy.LEVEL_STIFFNESS,
+                faint_epsilons=policy.FAINT_EPSILONS,
             )
         except cpu.PixelError as error:
             validation.finite_values(name, pixels)

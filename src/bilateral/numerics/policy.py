@@ -24,13 +24,10 @@ LOWEST_EIGENVALUE = -0.98
 assume. At -1 they would not converge."""
 
 STEP_NOISE = 0.05
-"""Steps below this many units of rounding (epsilon) are noise: the solve has converged."""
+"""Steps below this many machine epsilons are rounding errors: the solve has converged."""
 
 ERROR_WINDOW = 256
 """The error estimate compares two windows of at most this many steps."""
-
-TOLERANCE_EPSILONS = 0.05
-"""Smallest tolerance, in machine epsilons: smaller steps do not change the solution."""
 
 LEVEL_STIFFNESS = 1.3
 """On level k of multigrid, the smoothness is divided by this number to the power k. Without it,

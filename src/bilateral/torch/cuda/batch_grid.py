@@ -47,7 +47,7 @@ class BatchGrid:
     def bistochastized(self, dtype: torch.dtype) -> Tensor:
         """Return the diagonal n of the bistochastization."""
         if dtype not in self._n:
-            self._n[dtype] = bistochastize(self.grid, self.blur, dtype)
+            self._n[dtype] = bistochastize(self.grid, self.blur, dtype, policy.LOWEST_EIGENVALUE)
         return self._n[dtype]
 
     def hierarchy(self, dtype: torch.dtype) -> Hierarchy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bilateral.backends.cuda.labels.label_depth import relative_depth
+from bilateral.backends.cuda.labels.label_depth import label_depth
 from bilateral.backends.cuda.labels.probabilities import Ranked
 from bilateral.tasks.segmentation import policy
 
@@ -38,5 +38,5 @@ def boundary_confidence(labels: Tensor, known: Tensor | None, radius: int) -> Te
     """Compute a confidence that is low at the borders of regions and 1 in their middle."""
     if known is not None:
         labels = torch.where(known, labels, -1)
-    c = -torch.expm1(-policy.DEPTH_GAIN * relative_depth(labels, radius).square())
+    c = -torch.expm1(-policy.DEPTH_GAIN * label_depth(labels, radius).square())
     return c.clamp(min=policy.MIN_CONFIDENCE)

@@ -61,7 +61,7 @@ def choose_preconditioner(
 
 def pcg_options(max_iterations: int, tolerance: float) -> PcgOptions:
     """Return the options of conjugate gradients, with the constants that the CPU shares."""
-    return PcgOptions(max_iterations, tolerance, policy.ERROR_WINDOW, policy.TOLERANCE_EPSILONS)
+    return PcgOptions(max_iterations, tolerance, policy.ERROR_WINDOW, policy.STEP_NOISE)
 
 
 class System:

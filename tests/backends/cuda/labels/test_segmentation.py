@@ -100,7 +100,7 @@ def test_label_depth(labels: Array, radius: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_ROWS", "_COLUMNS", "_BLOCK"):
             patch.setattr(depth_kernels, name, 8)
-        found = depth_kernels.relative_depth(tensor(labels), radius)
+        found = depth_kernels.label_depth(tensor(labels), radius)
     expected = cpu.label_depth(labels, radius)
     np.testing.assert_allclose(found.cpu().numpy(), expected, rtol=1e-6)
 

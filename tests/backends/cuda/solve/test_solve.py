@@ -21,6 +21,7 @@ from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.solve import components, pcg
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats, count_faint
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
+from bilateral.numerics.policy import LOWEST_EIGENVALUE
 from bilateral.torch import handles as kept
 from bilateral.torch import operators
 from bilateral.torch.cuda import operators as cuda_operators
@@ -72,7 +73,7 @@ def test_pixels_far_from_data_are_counted():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_bistochastization_balances(dtype):
     both = Both(pictures(4, 2, 6, 7))
-    n = bistochastize(both.grid, HALF, dtype)
+    n = bistochastize(both.grid, HALF, dtype, LOWEST_EIGENVALUE)
     for mine, grid in zip(both.there(n), both.cpus, strict=True):
         sums_ = mine * grid.blur(mine) / 2  # B-bar here has the weights / 2
         expected = grid.splat(np.ones(grid.shape))
@@ -95,7 +96,7 @@ def test_a_few_steps_are_the_cpus(kind):
     pixels = pictures(7, 2, 6, 8)
     both, rng = Both(pixels), np.random.default_rng(8)
     target, c = rng.normal(size=(2, 6, 8)), rng.uniform(0.1, 1, (2, 6, 8))
-    n = bistochastize(both.grid, HALF, torch.float64)
+    n = bistochastize(both.grid, HALF, torch.float64, LOWEST_EIGENVALUE)
     flat = np.stack([c, c * target], axis=3).reshape(-1, 2)
     seen = splatting.splat(both.grid, torch.from_numpy(flat).to(DEVICE))
     weight, b = seen[:, 0].contiguous(), seen[:, 1:].contiguous()

@@ -21,11 +21,12 @@ STEPS = {torch.float32: 14, torch.float64: 80}
 _BLOCK = 256
 
 
-def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
+def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype, lowest_eigenvalue: float) -> Tensor:
     """Return n, (room,), after a fixed number of the steps of core/grid/bistochastize.hpp."""
     device = grid.mass.device
     change, n, new = (torch.empty(grid.room, dtype=dtype, device=device) for _ in range(3))
-    numbers = constant(_chebyshev_steps(blur, grid.features, STEPS[dtype]), dtype, device)
+    table = _chebyshev_steps(blur, grid.features, STEPS[dtype], lowest_eigenvalue)
+    numbers = constant(table, dtype, device)
     for step in range(STEPS[dtype]):
         _balance[(triton.cdiv(grid.room, _BLOCK),)](
             n,
@@ -45,7 +46,9 @@ def bistochastize(grid: Grid, blur: Blur, dtype: torch.dtype) -> Tensor:
     return n
 
 
-def _chebyshev_steps(blur: Blur, features: int, steps: int) -> tuple[tuple[float, ...], ...]:
+def _chebyshev_steps(
+    blur: Blur, features: int, steps: int, lowest_eigenvalue: float
+) -> tuple[tuple[float, ...], ...]:
     """Return the blur's weights, the gain and the momentum of each step.
 
     The first step is the paper's, which moves log n by half the residual log(m / (n B-bar n)).
@@ -54,7 +57,7 @@ def _chebyshev_steps(blur: Blur, features: int, steps: int) -> tuple[tuple[float
     centre, space, range_ = blur
     around = 4 * space + features * range_
     mu = (centre - around) / (centre + around)
-    low, high = 1 + min(max(mu, -0.98), 0.0), 2.0
+    low, high = 1 + min(max(mu, lowest_eigenvalue), 0.0), 2.0
     middle, half = (low + high) / 2, (high - low) / 2
     rho = 0.0
     table = []

@@ -16,8 +16,8 @@ _FAR: tl.constexpr = tl.constexpr(1 << 24)
 """Larger than any distance. Integers up to this value are exact in float32."""
 
 
-def relative_depth(labels: Tensor, radius: int) -> Tensor:
-    """Return d / t, as `backends.cpu.relative_depth`: (H, W) float32.
+def label_depth(labels: Tensor, radius: int) -> Tensor:
+    """Return d / t, as `backends.cpu.label_depth`: (H, W) float32.
 
     d is the distance of a pixel to the nearest outline. t is the largest such distance in its
     region, up to `radius` pixels away along a row, then along a column. d / t is 1 where there is

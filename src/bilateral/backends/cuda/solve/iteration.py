@@ -46,7 +46,7 @@ class PcgOptions(NamedTuple):
     """Largest estimated error; negative: always make `max_iterations` steps."""
     error_window: int
     """The error estimate compares two windows of at most this many steps."""
-    tolerance_epsilons: float
+    step_noise: float
     """Smallest tolerance, in machine epsilons: smaller steps do not change the solution."""
 
 
@@ -110,7 +110,7 @@ class Iteration:
             self._scale = torch.ones(images, padded, **wide)
             self._scale[:, :channels] = scale
         epsilon = torch.finfo(self._x.dtype).eps
-        limit = max(options.tolerance, options.tolerance_epsilons * epsilon)
+        limit = max(options.tolerance, options.step_noise * epsilon)
         pixels = float(math.prod(grid.shape[1:]))
         self._numbers = constant((limit, pixels), torch.float64, device)
         size = images * padded
