@@ -1,1 +1,1 @@
-"""The few operations everything is made of, once per kind of device."""
+"""The operations of a solve, once per kind of device: `cpu` and `cuda`."""

@@ -32,7 +32,6 @@ from bilateral.validation.numbers import (
 from bilateral.validation.options import (
     BLURS,
     blur,
-    blur_name,
     callback,
     loss,
     none_without,
@@ -83,7 +82,6 @@ __all__ = [
     "are_probabilities",
     "as_dtype",
     "blur",
-    "blur_name",
     "callback",
     "choice",
     "confidence",

@@ -17,31 +17,24 @@ _LEAST_CENTRE = 1e-6
 
 
 def blur(value: Blur, dimensions: int) -> tuple[float, float, float]:
-    """Return the weights (centre, space, range) of B-bar, from a name or from three numbers."""
-    checked = blur_name("blur", value)
-    if isinstance(checked, str):
-        return BLURS[checked] or (2.0 * dimensions, 1.0, 1.0)
-    return checked
-
-
-def blur_name(name: str, value: Blur) -> Blur:
-    """Return a name of `BLURS` or three numbers, whatever the number of dimensions."""
+    """Return the weights of B-bar (centre, space, range) of a name or of three numbers."""
     if isinstance(value, str):
-        return choice(name, value, BLURS)
+        choice("blur", value, BLURS)
+        return BLURS[value] or (2.0 * dimensions, 1.0, 1.0)
     try:
         centre, space, range_ = value
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}: expected 'paper', 'uniform' or (centre, space, range), got {quote(value)}."
+            f"blur: expected 'paper', 'uniform' or (centre, space, range), got {quote(value)}."
         ) from None
     weights = (
-        positive(f"{name}[0] (centre)", centre),
-        not_negative(f"{name}[1] (space)", space),
-        not_negative(f"{name}[2] (range)", range_),
+        positive("blur[0] (centre)", centre),
+        not_negative("blur[1] (space)", space),
+        not_negative("blur[2] (range)", range_),
     )
     if weights[0] < _LEAST_CENTRE * max(weights):
         raise ValueError(
-            f"{name}: expected a centre weight of at least a millionth of the others, "
+            f"blur: expected a centre weight of at least a millionth of the others, "
             f"got {quote(value)}. A vertex without neighbours has only its centre."
         )
     return weights
