@@ -16,7 +16,7 @@ from benchmarks.common.machine import Others
 from benchmarks.common.photos import Photo, centre
 from benchmarks.common.timing import Timing, stopwatch
 from bilateral.torch import autograd as derivatives
-from bilateral.torch.options import config
+from bilateral.torch.options import LayerOptions
 
 # name, fraction of known pixels, channels, smoothness
 SETTINGS = (
@@ -26,7 +26,8 @@ SETTINGS = (
     ("sparse", 0.02, 1, 128.0),
 )
 NOISE = 0.1
-OPTIONS = config(3, 8, 8, 8, "paper", 1e-3, None, "multigrid", None)
+SIGMAS = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), 8)
+OPTIONS = LayerOptions.checked({**SIGMAS, "blur": "paper", "reference_max": None}, 3)
 
 
 class Case(NamedTuple):
