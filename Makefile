@@ -55,7 +55,7 @@ sanitize: $(VENV)/installed-test ## the same under AddressSanitizer, UBSan, then
 	$(call core_tests,thread-sanitize)
 
 # Each benchmark writes its report to benchmark-results/ and prints it; DATA=folder: photographs, or
-# the public data sets (docs/paper.md).
+# the public data sets (docs/notes/paper.md).
 RUN = $(BIN)/python -m benchmarks
 
 bench: $(VENV)/installed-bench ## speed against OpenCV's solver and the oracle (DATA=folder)

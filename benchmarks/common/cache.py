@@ -13,6 +13,7 @@ from typing import Any
 import bilateral
 from benchmarks.common.cells import Cell, Setting
 from benchmarks.common.machine import Others
+from benchmarks.common.timing import clock
 
 Entry = dict[str, Any]
 
@@ -26,30 +27,20 @@ class Cache:
 
     def __init__(self, folder: Path, setting: Setting) -> None:
         self._folder = folder
-        python = setting.python is not None
-        options = setting.quick, setting.repeats, python, setting.opencv, setting.threads
-        self._options = list(options)
+        run = setting.quick, setting.repeats, setting.python is not None
+        self._options = [*run, setting.opencv, setting.threads]
 
     def get(self, module: ModuleType, cell: Cell) -> Entry | None:
-        try:
-            with self._file(module, cell).open("rb") as file:
-                entry: Entry = pickle.load(file)
-        except FileNotFoundError:
-            return None
+        file = self._file(module, cell)
+        entry: Entry | None = pickle.loads(file.read_bytes()) if file.exists() else None
         return entry
 
     def measure(self, module: ModuleType, cell: Cell) -> Entry:
         """Measure a cell, and keep its value with the date, the seconds and the other work."""
-        others = Others(_cpu_seconds)
-        began = datetime.datetime.now(datetime.UTC)
-        value = cell.work()
-        seconds = (datetime.datetime.now(datetime.UTC) - began).total_seconds()
-        entry = {
-            "value": value,
-            "date": began.isoformat(timespec="seconds"),
-            "seconds": seconds,
-            "other_work": others.cores(),
-        }
+        others = Others(lambda: sum(os.times()[:4]))  # with finished processes that it started
+        date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        seconds, value = clock(cell.work)
+        entry = {"value": value, "date": date, "seconds": seconds, "other_work": others.cores()}
         file = self._file(module, cell)
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_suffix(f".{os.getpid()}")
@@ -78,8 +69,3 @@ def _files(files: tuple[Path, ...]) -> str:
         digest.update(file.name.encode())
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
-
-
-def _cpu_seconds() -> float:
-    """CPU seconds of this process and of the finished processes that it started."""
-    return sum(os.times()[:4])

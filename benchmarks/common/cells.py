@@ -7,7 +7,7 @@ Markdown with everything in which we are behind, and, optionally, `draw(values, 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,28 +29,21 @@ class Setting:
     data: Data
     quick: bool
     repeats: int
-    python: str | None
-    """A Python whose OpenCV can do the benchmark's call."""
-    opencv: dict[str, str]
-    """Versions of OpenCV and its NumPy."""
+    python: str | None  # whose OpenCV can do the benchmark's call
+    opencv: dict[str, str]  # versions of OpenCV and its NumPy
     threads: tuple[int, ...]
-    any_python: str | None = None
-    """The Python of --opencv-python, whatever its OpenCV can do."""
-    paper: bool = False
-    """Whether to measure only the paper's tables."""
+    any_python: str | None = None  # that of --opencv-python, whatever its OpenCV can do
+    paper: bool = False  # measure only the paper's tables
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement."""
+    """One measurement: its work returns plain Python objects, timings or arrays."""
 
     name: str
     work: Callable[[], Any]
-    """Returns plain Python objects, timings or arrays."""
-    inputs: tuple[Path, ...] = ()
-    """The files that it reads."""
-    depends: str = ""
-    """Anything else that its value depends on, such as a peer's version."""
+    inputs: tuple[Path, ...] = ()  # the files that it reads
+    depends: str = ""  # anything else that its value depends on, such as a peer's version
 
 
 def per_photograph(
@@ -58,23 +51,16 @@ def per_photograph(
 ) -> Iterator[Cell]:
     """Make a cell for each photograph, which is read when the cell is measured."""
     folder = setting.data.photographs()
-    paths: list[Path] = [] if folder is None else photos.files(folder)
-    count = 1 if setting.quick else at_most
-    for path in paths[:count]:
-        yield Cell(path.stem, partial(_measure, work, setting, photos.read, path), (path,))
-    if not paths:
-        read = photos.small if setting.quick else photos.own
-        for name in list(photos.OWN)[:count]:
-            yield Cell(name, partial(_measure, work, setting, read, name))
+    paths = photos.files(folder) if folder else []
+    for source in (paths or [Path(name) for name in photos.OWN])[: 1 if setting.quick else at_most]:
+        inputs = (source,) if paths else ()
+        yield Cell(source.stem, partial(_measure, work, setting, source, bool(paths)), inputs)
 
 
 def _measure(
-    work: Callable[[Photo, Setting], Any],
-    setting: Setting,
-    read: Callable[[Any], Photo],
-    source: Any,
+    work: Callable[[Photo, Setting], Any], setting: Setting, source: Path, given: bool
 ) -> Any:
-    photo = read(source)
-    if setting.quick:
-        photo = replace(photo, pixels=photos.centre(photo.pixels, *QUICK_SHAPE))
-    return work(photo, setting)
+    if not setting.quick:
+        return work(photos.read(source) if given else photos.own(source.name), setting)
+    pixels = photos.read(source).pixels if given else photos.OWN[source.name]()
+    return work(Photo(source.stem, photos.centre(pixels, *QUICK_SHAPE)), setting)

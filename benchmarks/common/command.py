@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.common import machine, opencv
 from benchmarks.common.cells import Setting
 from benchmarks.common.data import Data
-from benchmarks.common.tables import as_json
+from benchmarks.common.tables import as_json, page
 
 Results = dict[str, Any]
 
@@ -31,17 +31,18 @@ def main(name: str, module: ModuleType, arguments: list[str]) -> None:
         return
     setting, about = prepare(module, options)
     if hasattr(module, "measure"):
-        results = about | module.measure(setting)
+        results = module.measure(setting)
         text = module.as_text(results)
     else:
         values = {}
         for cell in module.cells(setting):
             say(cell.name)
             values[cell.name] = cell.work()
-        results = about | {"values": values, "results": module.summary(values, setting)}
-        page = module.as_text(json.loads(as_json(results["results"])))
-        text = f"{page}\n\n{module.details(values)}"
-    write(name, results, f"{heading(module.TITLE, about)}\n\n{text}\n", options.output)
+        results = {"values": values, "results": module.summary(values, setting)}
+        first = module.as_text(json.loads(as_json(results["results"])))
+        text = page(first, module.details(values))
+    title = f"# {module.TITLE}\n\n{machine.describe(about)}."
+    write(name, about | results, page(title, about["opencv_skipped"], text), options.output)
 
 
 def parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
@@ -52,13 +53,13 @@ def parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
         description=module.__doc__.partition("\n\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    data = "photographs (*.jpg, *.png), or a folder of the public data sets (see docs/paper.md); "
-    data += "without it, scikit-image's pictures and made scenes"
-    folder, repeats = Path("benchmark-results"), module.REPEATS
-    report, count = "where to write the report and its JSON", "measurements after a warm-up"
+    data = "photographs (*.jpg, *.png), or a folder of the public data sets (see "
+    data += "docs/notes/paper.md); without it, scikit-image's pictures and made scenes"
+    folder, report = Path("benchmark-results"), "where to write the report and its JSON"
+    count = "measurements after a warm-up"
     made.add_argument("--data", type=Path, metavar="DIR", help=data)
     made.add_argument("--output", type=Path, metavar="DIR", default=folder, help=report)
-    made.add_argument("--repeats", type=int, metavar="N", default=repeats, help=count)
+    made.add_argument("--repeats", type=int, metavar="N", default=module.REPEATS, help=count)
     made.add_argument("--quick", action="store_true", help="few repeats on small images")
     if hasattr(module, "OPENCV"):
         needs, python = f"a Python whose cv2 has this: {module.OPENCV}", "/usr/bin/python3"
@@ -96,36 +97,19 @@ def prepare(
     )
     return setting, {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": {
-            "cpu": machine.cpu_model(),
-            "cores": machine.cores(),
-            "load_before": os.getloadavg()[0],
-        },
-        "versions": machine.versions() | setting.opencv,
+        **machine.about(versions or {}),
+        "load_before": os.getloadavg()[0],
         "opencv_skipped": reason,
         "settings": {key: getattr(setting, key) for key in ("repeats", "quick", "threads")},
     }
 
 
-def heading(title: str, about: Results) -> str:
-    """Title, date, machine and versions, and whether OpenCV is missing."""
-    place = about["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
-    text = (
-        f"# {title}\n\n{about['date']}, {place['cpu']}, {place['cores']} cores, "
-        f"load average {place['load_before']:.1f} before the start; {versions}."
-    )
-    return f"{text}\n\n{about['opencv_skipped']}" if about["opencv_skipped"] else text
-
-
 def write(name: str, results: Results, text: str, folder: Path) -> None:
     """Write the results as JSON and as text, and print the text."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = folder / f"{name}.json", folder / f"{name}.md"
-    files[0].write_text(as_json(results))
-    files[1].write_text(text)
-    print(text)
-    print("Written: " + ", ".join(map(str, files)))
+    (folder / f"{name}.json").write_text(as_json(results))
+    (folder / f"{name}.md").write_text(f"{text}\n")
+    print(f"{text}\n\nWritten: {folder / name}.json, {folder / name}.md")
 
 
 def say(text: str) -> None:

@@ -1,13 +1,12 @@
 """Find the public data sets, and say where each comes from and where to put it."""
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.common import middlebury, photos
 
 
-@dataclass(frozen=True)
-class DataSet:
+class DataSet(NamedTuple):
     folder: str
     serves: str
     holds: str
@@ -54,8 +53,7 @@ SETS = (
 )
 
 
-@dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     """A folder that has some of `SETS`, or None."""
 
     root: Path | None
@@ -67,9 +65,7 @@ class Data:
 
     def photographs(self) -> Path | None:
         """The folder of photographs: ``hires``, or the root itself if photographs lie in it."""
-        if self.root and photos.files(self.root):
-            return self.root
-        return self.folder("hires")
+        return self.root if self.root and photos.files(self.root) else self.folder("hires")
 
     def scenes(self) -> list[Path]:
         """Middlebury's scenes, anywhere below the root."""
@@ -80,17 +76,15 @@ class Data:
 
     def guide(self) -> str:
         """Say what to put where for the missing sets; empty if none is missing."""
-        parts = self.missing()
-        if not parts:
-            return ""
         lines = [
-            "These data sets are missing; pictures that come with scikit-image stand in for them.",
-            "Put each below one folder, and pass that folder as --data:",
+            f"\n  {s.folder}/  for {s.serves}\n    what: {s.holds}\n    from: {s.origin}"
+            for s in self.missing()
         ]
-        for part in parts:
-            lines += ["", f"  {part.folder}/  for {part.serves}"]
-            lines += [f"    what: {part.holds}", f"    from: {part.origin}"]
-        return "\n".join(lines)
+        title = (
+            "These data sets are missing; pictures that come with scikit-image stand in for them.\n"
+            "Put each below one folder, and pass that folder as --data:"
+        )
+        return "\n".join([title, *lines]) if lines else ""
 
 
 def files(folder: Path | None) -> tuple[Path, ...]:

@@ -3,9 +3,10 @@
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 
 def cores() -> int:
@@ -58,13 +59,21 @@ def _busy() -> float:
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def versions() -> dict[str, str]:
-    packages = ("bilateral", "numpy", "scipy", "scikit-image")
-    return {"python": platform.python_version()} | {name: _version(name) for name in packages}
+def about(more_versions: Mapping[str, str]) -> dict[str, Any]:
+    """The machine and the versions, for JSON."""
+    versions = {"python": platform.python_version()}
+    for package in ("bilateral", "numpy", "scipy", "scikit-image"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:  # importable, but not installed
+            versions[package] = "(version unknown)"
+    place = {"cpu": cpu_model(), "cores": cores()}
+    return {"machine": place, "versions": versions | dict(more_versions)}
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # importable, but not installed
-        return "(version unknown)"
+def describe(about: Mapping[str, Any]) -> str:
+    """Date, machine and versions in words."""
+    place, versions = about["machine"], about["versions"].items()
+    load = f", load {about['load_before']:.1f} before" if "load_before" in about else ""
+    numbers = ", ".join(f"{name} {number}" for name, number in versions)
+    return f"{about['date']}, {place['cpu']}, {place['cores']} cores{load}; {numbers}"

@@ -1,22 +1,22 @@
 """Measure the peak memory of a function: call it in a fresh process of its own."""
 
 import ctypes
-import json
+import multiprocessing
 import resource
-import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 
-def in_fresh_process(module: str, *arguments: Any) -> Any:
-    """Run ``python -m module arguments`` and read the JSON that it prints."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(answer.stdout)
+
+def in_fresh_process(function: Callable[..., T], *arguments: Any) -> T:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(function, *arguments).result()
 
 
 def growth(call: Callable[[], Any]) -> tuple[int, Any]:

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from skimage.data import stereo_motorcycle
 from skimage.io import imread
+
+from bilateral import io
 
 Array = NDArray[Any]
 
@@ -16,14 +19,9 @@ def folders(root: Path) -> list[Path]:
     return sorted(file.parent for file in root.glob("**/disp0GT.pfm"))
 
 
-def left_view(folder: Path) -> Array:
-    return np.asarray(imread(folder / "im0.png"))
-
-
-def right_view(folder: Path) -> Array | None:
-    """The right photograph of the pair, if it is there."""
-    file = folder / "im1.png"
-    return np.asarray(imread(file)) if file.exists() else None
+def view(folder: Path, number: int = 0) -> Array:
+    """The left photograph of the pair, 0, or the right one, 1."""
+    return np.asarray(imread(folder / f"im{number}.png"))
 
 
 def max_disparity(folder: Path) -> int | None:
@@ -35,13 +33,8 @@ def max_disparity(folder: Path) -> int | None:
 
 def truth(folder: Path) -> Array:
     """The left view's true disparities, NaN where they are unknown."""
-    with (folder / "disp0GT.pfm").open("rb") as file:
-        kind, size, scale = (file.readline() for _ in range(3))
-        if kind.strip() != b"Pf":
-            raise ValueError(f"{file.name}: expected a PFM file of one channel.")
-        width, height = map(int, size.split())
-        values = np.fromfile(file, "<f4" if float(scale) < 0 else ">f4").reshape(height, width)
-    return np.where(np.isfinite(values), values, np.nan)[::-1].astype(np.float32)
+    values = io.read(folder / "disp0GT.pfm")
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def has_disparity(folder: Path, name: str) -> bool:
@@ -56,3 +49,9 @@ def disparity(folder: Path, name: str) -> Array:
 def seen_by_both(folder: Path) -> Array:
     """Mask of the pixels that are visible in both views."""
     return np.asarray(imread(folder / "mask0nocc.png") == 255)
+
+
+def motorcycle() -> tuple[Array, Array, Array]:
+    """scikit-image's pair of views, and its true disparities, NaN where they are unknown."""
+    left, right, disparities = stereo_motorcycle()
+    return left, right, np.where(np.isfinite(disparities), disparities, np.nan)

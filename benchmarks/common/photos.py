@@ -1,9 +1,8 @@
 """Read the photographs to measure on; crop and tile them."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +22,10 @@ OWN_RECIPE = (
     f"scikit-image's own pictures, enlarged {OWN_ENLARGEMENT} times (bicubic) and mirrored at "
     f"their borders to {OWN_SHAPE[1]} x {OWN_SHAPE[0]}"
 )
+NONE = "--data: expected a folder with *.jpg or *.png files, got {}."
 
 
-@dataclass(frozen=True)
-class Photo:
+class Photo(NamedTuple):
     """An 8-bit RGB photograph."""
 
     name: str
@@ -34,33 +33,22 @@ class Photo:
 
 
 def photographs(folder: Path | None) -> Iterator[Photo]:
-    """Read the photographs of a folder (*.jpg, *.png), by name; without a folder, our own."""
-    if folder is None:
-        yield from map(own, OWN)
-        return
-    paths = files(folder)
-    if not paths:
-        raise SystemExit(f"--data: expected a folder with *.jpg or *.png files, got {folder}.")
-    yield from map(read, paths)
+    """Read the photographs of a folder, by name; without a folder, our own."""
+    if folder is not None and not files(folder):
+        raise SystemExit(NONE.format(folder))
+    yield from map(read, files(folder)) if folder else map(own, OWN)
 
 
 def recipe(folder: Path | None) -> str:
-    """Say where the photographs come from."""
     return OWN_RECIPE if folder is None else "from a folder"
 
 
 def files(folder: Path) -> list[Path]:
-    """The photographs in a folder."""
     return sorted(path for kind in ("*.jpg", "*.png") for path in folder.glob(kind))
 
 
 def read(path: Path) -> Photo:
     return Photo(path.stem, rgb(io.imread(path)))
-
-
-def small(name: str) -> Photo:
-    """One of scikit-image's pictures, in its own size."""
-    return Photo(name, OWN[name]())
 
 
 def own(name: str) -> Photo:
@@ -95,4 +83,4 @@ def rgb(pixels: NDArray[Any]) -> Image:
     if pixels.dtype != np.uint8:
         pixels = np.rint(pixels / np.iinfo(pixels.dtype).max * 255).astype(np.uint8)
     colors = pixels[..., np.newaxis] if pixels.ndim == 2 else pixels[..., :3]
-    return np.ascontiguousarray(np.broadcast_to(colors[..., :3], (*pixels.shape[:2], 3)))
+    return np.ascontiguousarray(np.broadcast_to(colors, (*pixels.shape[:2], 3)))

@@ -2,11 +2,11 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import Formatter
 from typing import Any
 
-from benchmarks.common.timing import ms, short
+from benchmarks.common.timing import Timing, ms, short
 
 Row = Mapping[str, Any]
 
@@ -86,9 +86,34 @@ def at_least(value: float, limit: float, spec: str = ".2f") -> str:
     return f"{value:{spec}} (target at least {limit:{spec}}: {met(value >= limit)})"
 
 
+def page(*parts: str | None) -> str:
+    """Join the parts of a text that are not empty."""
+    return "\n\n".join(part for part in parts if part)
+
+
+def bullets(title: str, lines: Iterable[str]) -> str:
+    return page(title, "\n".join(f"- {line}" for line in lines))
+
+
 def behind(losses: Sequence[str], none: str) -> str:
     """List what is worse than a peer or the paper; say `none` if nothing is."""
-    return "**Behind**:\n\n" + "\n".join(f"- {loss}" for loss in losses) if losses else none
+    return bullets("**Behind**:", losses) if losses else none
+
+
+def spread(values: Mapping[str, Any]) -> str:
+    """List all timings among nested values."""
+
+    def find(value: Any, *names: str) -> Iterator[Row]:
+        if isinstance(value, Timing):
+            yield {"name": ", ".join(names[:-1]), "what": names[-1], "timing": value}
+        parts = enumerate(value) if isinstance(value, list) else getattr(value, "items", tuple)()
+        for name, part in parts:
+            yield from find(part, *names, str(name))
+
+    rows = list(find(values))
+    return page(
+        "## Times in ms: median (quartiles)", table(rows, " | {name}; call | {what}; ms | {timing}")
+    )
 
 
 def plural(count: int, noun: str) -> str:

@@ -55,9 +55,9 @@ def measure(setting: Setting) -> dict[str, Any]:
         "targets": report.TARGETS,
         "bandwidth": bandwidth,
         "photographs": rows,
-        "many_sizes": said("many sizes", calls.many_sizes(task, crop)),
-        "large": None if quick else said("large", calls.large(images[0])),
-        "out_of_memory": None if quick else said("no memory", calls.out_of_memory(task, MIDDLE)),
+        "many_sizes": calls.many_sizes(task, crop),
+        "large": None if quick else calls.large(images[0]),
+        "out_of_memory": None if quick else calls.out_of_memory(task, MIDDLE),
     }
 
 
@@ -69,20 +69,22 @@ def measure_photograph(
 
     task = problem(photo)
     times, sizes = stages(task, replays)
-    say(f"{photo.name}: " + ", ".join(f"{k} {1e6 * t.median:.1f} us" for k, t in times.items()))
+    row = {"photo": photo.name, "sizes": sizes, "stages": times}
+    row["floors"] = floors(sizes, bandwidth)
+    say(f"{row}")
     on_device = calls.Task.of(task)
-    return {
-        "photo": photo.name,
-        "sizes": sizes,
-        "stages": times,
-        "floors": floors(sizes, bandwidth),
-        "whole": said("whole", calls.whole(on_device, repeats)),
-        "middle": said("middle", calls.middle(on_device, MIDDLE, repeats)),
-        "batch": said("batch", calls.batch(on_device, crop, repeats)),
-        "training": said("training", calls.training(on_device, MIDDLE, repeats)),
-        "segmentation": said("segmentation", calls.segmentation(on_device, PHOTO, repeats)),
-        "agreement": said("agreement", calls.agreement(on_device)),
+    named: dict[str, tuple[Any, ...]] = {
+        "whole": (repeats,),
+        "middle": (MIDDLE, repeats),
+        "batch": (crop, repeats),
+        "training": (MIDDLE, repeats),
+        "segmentation": (PHOTO, repeats),
+        "agreement": (),
     }
+    for name, arguments in named.items():
+        row[name] = getattr(calls, name)(on_device, *arguments)
+        say(f"{name}: {row[name]}")
+    return row
 
 
 def device() -> dict[str, Any]:
@@ -97,9 +99,3 @@ def device() -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "triton": triton.__version__,
     }
-
-
-def said(what: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Show a row as soon as it is measured."""
-    say(f"{what}: {row}")
-    return row

@@ -20,16 +20,12 @@ BATCH = 16
 MANY = 64
 LARGE = 8192
 AGREEMENT_SIDE, AGREEMENT_TOLERANCE = 512, 1e-6
-AGREEMENT_CELLS = (8, 24, 40)
-"""In pixels: large cells take another kernel to find their colours."""
+AGREEMENT_CELLS = (8, 24, 40)  # pixels: large cells take another kernel to find their colours
 CLASSES = 21
 IDENTICAL_REPEATS = 5
-QUICK_REPEATS = 5
-"""Repeats of long calls on the CPU."""
-_TOO_MANY = 64
-"""Images that must not fit into memory."""
-_SLACK = 256 * 2**20
-"""Bytes that may still be allocated meanwhile."""
+QUICK_REPEATS = 5  # of long calls on the CPU
+_TOO_MANY = 64  # images that must not fit into memory
+_SLACK = 256 * 2**20  # bytes that may still be allocated meanwhile
 
 Size = tuple[int, int]
 
@@ -46,7 +42,8 @@ class Task(NamedTuple):
     def of(cls, problem: Problem) -> "Task":
         maps = (problem.target, problem.confidence, problem.clean)
         reference = torch.tensor(problem.reference).permute(2, 0, 1)[None].contiguous()
-        return cls(*(map_.cuda() for map_ in (reference, *map(_map, maps))))
+        tensors = reference, *(torch.from_numpy(values)[None, None] for values in maps)
+        return cls(*(tensor.cuda() for tensor in tensors))
 
     def trusted(self, known: float | None = None) -> "Task":
         """Draw confidences from 0 to 1; or set them to 1 at a fraction of the pixels, else to 0."""
@@ -92,7 +89,13 @@ def middle(task: Task, size: Size, repeats: int) -> dict[str, Any]:
 
 def batch(task: Task, size: Size, repeats: int) -> dict[str, Any]:
     """Time a batch of crops from all over the photograph."""
-    crops = _crops(task.trusted(), size)
+    task, (height, width), side = task.trusted(), task.size, round(BATCH**0.5)
+    size = min(size[0], height), min(size[1], width)
+    # in rows and columns, which overlap if the photograph is small
+    rows = np.linspace(0, height - size[0], side).astype(int).tolist()
+    columns = np.linspace(0, width - size[1], side).astype(int).tolist()
+    cuts = [task.cut(top, left, size) for top in rows for left in columns]
+    crops = Task(*(torch.cat(maps) for maps in zip(*cuts, strict=True)))
     timing = repeated(repeats, crops.solve)
     return {"size": crops.size, "seconds": timing, "images_per_second": BATCH / timing.median}
 
@@ -102,18 +105,13 @@ def training(task: Task, size: Size, repeats: int) -> dict[str, Any]:
     crop = task.middle(size).trusted()
     crop = crop._replace(target=crop.target.clone().requires_grad_())
     h = (crop.solve().detach() - crop.clean) / crop.target.numel()
-    forward, backward = [], []
+    rounds = []
     for _ in range(WARM_UPS + repeats):
         taken, y = seconds(crop.solve)
-        forward.append(taken)
-        backward.append(seconds(torch.autograd.grad, y, crop.target, h)[0])
-    times = [Timing.of(values[WARM_UPS:]) for values in (forward, backward)]
-    return {
-        "size": crop.size,
-        "forward": times[0],
-        "backward": times[1],
-        "ratio": times[1].median / times[0].median,
-    }
+        rounds.append((taken, seconds(torch.autograd.grad, y, crop.target, h)[0]))
+    forward, backward = map(Timing.of, zip(*rounds[WARM_UPS:], strict=True))
+    times = {"forward": forward, "backward": backward}
+    return {"size": crop.size, **times, "ratio": backward.median / forward.median}
 
 
 def large(photo: Photo, side: int = LARGE) -> dict[str, Any]:
@@ -227,17 +225,6 @@ def _raised(call: Callable[[], Any]) -> str | None:
     return None
 
 
-def _crops(task: Task, size: Size) -> Task:
-    """Cut crops in rows and columns, which overlap if the photograph is small."""
-    height, width = task.size
-    size = min(size[0], height), min(size[1], width)
-    side = round(BATCH**0.5)
-    tops = np.linspace(0, height - size[0], side).astype(int).tolist()
-    lefts = np.linspace(0, width - size[1], side).astype(int).tolist()
-    crops = [task.cut(top, left, size) for top in tops for left in lefts]
-    return Task(*(torch.cat(maps) for maps in zip(*crops, strict=True)))
-
-
 def repeated(repeats: int, call: Callable[..., Any], **options: Any) -> Timing:
     """Time a call after the warm-ups, in which recordings are made."""
     taken = [seconds(call, **options)[0] for _ in range(WARM_UPS + repeats)]
@@ -254,7 +241,3 @@ def seconds(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[
 
     torch.cuda.synchronize()
     return clock(finished)
-
-
-def _map(values: Any) -> Tensor:
-    return torch.from_numpy(values)[None, None]

@@ -1,5 +1,6 @@
 """Collect the numbers that the README quotes, each with its place in the results."""
 
+import re
 from string import Formatter
 from typing import Any
 
@@ -7,87 +8,56 @@ BEGIN, END = "<!-- results -->", "<!-- /results -->"
 
 Stored = dict[str, dict[str, Any]]
 
-_OURS = "bilateral, 2 threads"
-_TASK, _INPUT = ("methods", "refine_depth", "mean"), ("methods", "input", "mean")
-# name: experiment, and place below "results"
-PLACES: dict[str, tuple[str, ...]] = {
-    "megapixels": ("speed", "megapixels"),
-    "steps": ("speed", "steps"),
-    "sigma": ("speed", "sigma"),
-    "total": ("speed", "parts", _OURS, "total", "0"),
-    "construction": ("speed", "parts", _OURS, "construction", "0"),
-    "optimization": ("speed", "parts", _OURS, "optimization", "0"),
-    "paper_total": ("speed", "published", "the paper", "total", "0"),
-    "opencv_ratio": ("speed", "ratio", "geometric_mean"),
-    "opencv_least": ("speed", "ratio", "minimum"),
-    "interval_ratio": ("interval", "total_ratio"),
-    "interval_paper": ("interval", "published"),
-    "mccnn_input": ("stereo", "inputs", "MC-CNN raw", *_INPUT),
-    "mccnn": ("stereo", "inputs", "MC-CNN raw", *_TASK),
-    "sgbm_input": ("stereo", "inputs", "SGBM", *_INPUT),
-    "sgbm": ("stereo", "inputs", "SGBM", *_TASK),
-    "superres_best": ("superres", "methods", 'bilateral, preset="best"', "mean"),
-    "superres_best_seconds": ("superres", "methods", 'bilateral, preset="best"', "seconds"),
-    "superres_paper": ("superres", "methods", 'bilateral, preset="paper"', "mean"),
-    "superres_paper_seconds": ("superres", "methods", 'bilateral, preset="paper"', "seconds"),
-    "superres_published": ("superres", "methods", 'bilateral, preset="paper"', "published_mean"),
-    "superres_opencv": ("superres", "methods", "fast bilateral solver, OpenCV", "mean"),
-    "superres_off": ("superres", "largest_off_percent"),
-    "colour": ("colorization", "mean", "best"),
-    "colour_levin": ("colorization", "mean", "levin"),
-    "colour_seconds": ("colorization", "seconds_per_megapixel", "ours"),
-    "colour_ratio": ("colorization", "ratio"),
-    "network": ("segmentation", "mean", "network"),
-    "segmentation": ("segmentation", "mean", "ours"),
-    "segmentation_ms": ("segmentation", "ours_ms"),
-    "crf": ("segmentation", "mean", "CRF 30 / 5"),
-    "crf_ratio": ("segmentation", "ratio"),
-    "rank_least": ("lowrank", "least_ratio"),
-    "rank_most": ("lowrank", "largest_ratio"),
-    "rank_paper": ("lowrank", "published"),
-    "backward": ("layer", "ratio"),
-    "backward_most": ("layer", "largest_ratio"),
-}
-# of each photograph of the speed table
-PHOTO = ("sigma", "vertices", "ms", "opencv_ms", "ratio")
-# a line is left out if one of its numbers is missing
-LINES = (
-    "| speed (Table 1), {megapixels:.1f} megapixels, {steps} steps, sigma {sigma}, two threads "
-    "| {total:.0f} ms: construction {construction:.0f}, optimization {optimization:.0f} "
-    "| the paper, in 2016, one thread: {paper_total:.0f} ms |",
-    "| the same, against OpenCV's FastBilateralSolver | {opencv_ratio:.1f} times as fast "
-    "| at least {opencv_least:.1f} times, photograph by photograph |",
-    "| stereo (Table 2), quarter-size Middlebury, MC-CNN's maps | mean error {mccnn_input:.2f} to "
-    "{mccnn:.2f} px | SGBM's maps: {sgbm_input:.2f} to {sgbm:.2f} |",
-    "| depth super-resolution (Table 3), x2 to x16 | RMSE {superres_best:.2f} in "
-    "{superres_best_seconds:.2f} s | the paper's {superres_published:.2f}, which "
-    '`preset="paper"` gives again ({superres_paper:.2f}) in {superres_paper_seconds:.2f} s |',
+# A field is an experiment and the place of the number below its "results". A line is left out if
+# one of its numbers is missing.
+_LINES = (
+    "| speed (Table 1), {speed[megapixels]:.1f} megapixels, {speed[steps]} steps, sigma "
+    "{speed[sigma]}, two threads | {OURS[total][0]:.0f} ms: construction "
+    "{OURS[construction][0]:.0f}, optimization {OURS[optimization][0]:.0f} | the paper, in 2016, "
+    "one thread: {speed[published][the paper][total][0]:.0f} ms |",
+    "| the same, against OpenCV's FastBilateralSolver | {speed[ratio][geometric_mean]:.1f} times "
+    "as fast | at least {speed[ratio][minimum]:.1f} times, photograph by photograph |",
+    "| stereo (Table 2), quarter-size Middlebury, MC-CNN's maps | mean error "
+    "{STEREO[MC-CNN raw][methods][input][mean]:.2f} to "
+    "{STEREO[MC-CNN raw][methods][refine_depth][mean]:.2f} px | SGBM's maps: "
+    "{STEREO[SGBM][methods][input][mean]:.2f} to "
+    "{STEREO[SGBM][methods][refine_depth][mean]:.2f} |",
+    "| depth super-resolution (Table 3), x2 to x16 | RMSE {BEST[mean]:.2f} in {BEST[seconds]:.2f} "
+    's | the paper\'s {PAPER[published_mean]:.2f}, which `preset="paper"` gives again '
+    "({PAPER[mean]:.2f}) in {PAPER[seconds]:.2f} s |",
     "| its nearest, bilinear, bicubic and domain-transform rows | off the paper's by at most "
-    "{superres_off:.2f} % | |",
-    "| colorization (section 5.3) | chroma at {colour:.1f} dB, {colour_seconds:.2f} s per "
-    "megapixel | Levin et al. 2004: {colour_levin:.1f} dB, {colour_ratio:.0f} times as long |",
-    "| segmentation (Table 4) | IOU {network:.1f} % to {segmentation:.1f} % in "
-    "{segmentation_ms:.0f} ms | dense CRF: {crf:.1f} %, {crf_ratio:.1f} times as long |",
-    "| low rank (supplement) | {rank_least:.1f} to {rank_most:.1f} times as fast "
-    "| the paper: about {rank_paper:.0f} |",
-    "| a backward pass, in forward ones | {backward:.2f} | {backward_most:.2f} at most |",
+    "{superres[largest_off_percent]:.2f} % | |",
+    "| colorization (section 5.3) | chroma at {colorization[mean][best]:.1f} dB, "
+    "{colorization[seconds_per_megapixel][ours]:.2f} s per megapixel | Levin et al. 2004: "
+    "{colorization[mean][levin]:.1f} dB, {colorization[ratio]:.0f} times as long |",
+    "| segmentation (Table 4) | IOU {segmentation[mean][network]:.1f} % to "
+    "{segmentation[mean][ours]:.1f} % in {segmentation[ours_ms]:.0f} ms | dense CRF: "
+    "{segmentation[mean][CRF 30 / 5]:.1f} %, {segmentation[ratio]:.1f} times as long |",
+    "| low rank (supplement) | {lowrank[least_ratio]:.1f} to {lowrank[largest_ratio]:.1f} times as "
+    "fast | the paper: about {lowrank[published]:.0f} |",
+    "| backward time / forward time | {layer[ratio]:.2f} | {layer[largest_ratio]:.2f} at most |",
 )
+_SHORT = {
+    "OURS": "speed[parts][bilateral, 2 threads]",
+    "STEREO": "stereo[inputs]",
+    "BEST": 'superres[methods][bilateral, preset="best"]',
+    "PAPER": 'superres[methods][bilateral, preset="paper"]',
+}
+LINES = [re.sub("|".join(_SHORT), lambda match: _SHORT[match[0]], line) for line in _LINES]
+PHOTO = ("photograph", "sigma", "vertices", "ms", "opencv_ms", "ratio")
 
 
 def collect(stored: Stored) -> dict[str, dict[str, Any]]:
     """Each claim's value, with its file and its place there."""
     photographs = look_up(stored.get("speed"), ["results", "photographs"]) or []
-    places = PLACES | {
-        f"{row['photograph']}, {row['sigma']}, {key}": ("speed", "photographs", str(i), key)
-        for i, row in enumerate(photographs)
-        for key in PHOTO
-    }
+    rows = [f"speed[photographs][{i}][{key}]" for i in range(len(photographs)) for key in PHOTO]
     collected = {}
-    for name, (experiment, *keys) in places.items():
-        place = ["results", *keys]
-        value = look_up(stored.get(experiment), place)
+    for name in [*(name for line in LINES for name in _names(line)), *rows]:
+        experiment, *keys = re.findall(r"[^][]+", name)
+        value = look_up(stored.get(experiment), ["results", *keys])
         if value is not None:
-            collected[name] = {"value": value, "file": f"{experiment}.json", "at": place}
+            place = {"file": f"{experiment}.json", "at": ["results", *keys]}
+            collected[name] = {"value": value, **place}
     return collected
 
 
@@ -96,40 +66,38 @@ def look_up(value: Any, keys: list[str]) -> Any:
     for key in keys:
         if isinstance(value, list):
             value = value[int(key)]
-        elif isinstance(value, dict):
-            value = value.get(key)
         else:
-            return None
+            value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def block(claims: dict[str, dict[str, Any]]) -> str:
-    """Write the README's block."""
+    """Write the README's block: a line per table, and whole calls against OpenCV's."""
     values = {name: claim["value"] for name, claim in claims.items()}
-    lines = [line.format(**values) for line in LINES if _needs(line) <= values.keys()]
-    table = ["| | bilateral | beside it |", "| --- | --- | --- |", *lines]
-    return "\n".join([BEGIN, *table, "", *_photographs(claims), END]) + "\n"
+    lines = ["| | bilateral | compared with |", "| --- | --- | --- |"]
+    for line in LINES:
+        if all(name in values for name in _names(line)):
+            lines.append(_Plain().vformat(line, (), values))
+    photographs = []
+    while f"speed[photographs][{len(photographs)}][ratio]" in values:
+        names = (f"speed[photographs][{len(photographs)}][{key}]" for key in PHOTO)
+        name, sigma, vertices, ms, opencv_ms, ratio = (values[name] for name in names)
+        numbers = f"{vertices:,} | {ms:.0f} | {opencv_ms:.0f} | {ratio:.1f}"
+        photographs.append(f"| {name} | {sigma} | {numbers} |")
+    if photographs:
+        lines += [
+            *("", "| photograph | sigma | vertices | bilateral, ms | OpenCV, ms | ratio |"),
+            *("| --- | ---: | ---: | ---: | ---: | ---: |", *photographs),
+        ]
+    return "\n".join([BEGIN, *lines, END]) + "\n"
 
 
-def _photographs(claims: dict[str, dict[str, Any]]) -> list[str]:
-    """Write the table of whole calls against OpenCV's, photograph by photograph."""
-    rows: dict[str, dict[str, Any]] = {}
-    for name, claim in claims.items():
-        photo, _, key = name.rpartition(", ")
-        if photo:
-            rows.setdefault(photo, {})[key] = claim["value"]
-    if not any("ratio" in row for row in rows.values()):
-        return []
-    return [
-        "| photograph | sigma | vertices | bilateral, ms | OpenCV, ms | ratio |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-        *(
-            f"| {photo.rpartition(', ')[0]} | {row['sigma']} | {row['vertices']:,} "
-            f"| {row['ms']:.0f} | {row['opencv_ms']:.0f} | {row['ratio']:.1f} |"
-            for photo, row in rows.items()
-        ),
-    ]
+class _Plain(Formatter):
+    """Take a whole field, brackets included, as a key."""
+
+    def get_field(self, field_name: str, _: Any, values: Any) -> tuple[Any, str]:
+        return values[field_name], field_name
 
 
-def _needs(line: str) -> set[str]:
-    return {name for _, name, _, _ in Formatter().parse(line) if name}
+def _names(line: str) -> list[str]:
+    return [name for _, name, _, _ in Formatter().parse(line) if name]

@@ -3,7 +3,6 @@
 Cells that are measured already are cached: an interrupted run resumes where it stopped.
 """
 
-import sys
 import time
 from pathlib import Path
 from types import ModuleType
@@ -14,9 +13,10 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, TimeR
 
 from benchmarks.common import command
 from benchmarks.common.cache import Cache
-from benchmarks.common.cells import Cell, Setting
-from benchmarks.paper import convergence, gallery, interval, report, speed
+from benchmarks.common.cells import Setting
+from benchmarks.paper import convergence, gallery, interval, report
 from benchmarks.quality import colorization, depth, lowrank, segmentation, superres
+from benchmarks.speed import bench as speed
 from benchmarks.speed import layer
 
 REPEATS = 5
@@ -56,33 +56,17 @@ def run(chosen: list[ModuleType], setting: Setting, cache: Cache, folder: Path) 
     with Progress(*Progress.get_default_columns()[:2], *columns, console=console) as progress:
         task = progress.add_task("", total=sum(map(len, plan.values())))
         for module in chosen:
-            entries = {}
+            entries: dict[str, dict[str, Any]] = {}
             for cell in plan[module.NAME]:
-                progress.update(task, description=f"{module.NAME}: {cell.name}")
-                entries[cell.name] = _measured(module, cell, cache, console)
+                name = f"{module.NAME}: {cell.name}"
+                progress.update(task, description=name)
+                cached = cache.get(module, cell)
+                entries[cell.name] = entry = cached or cache.measure(module, cell)
                 progress.advance(task)
-            print(_written(module, entries, setting, folder), flush=True)
+                if not console.is_terminal:
+                    command.say(
+                        f"{name}: cached" if cached else f"{name}: {entry['seconds']:.1f} s"
+                    )
+            print(report.write(module, entries, setting, folder), flush=True)
     report.index(EXPERIMENTS, folder)
     print(f"Written to {folder} in {time.perf_counter() - began:.0f} s.")
-
-
-def _measured(module: ModuleType, cell: Cell, cache: Cache, console: Console) -> dict[str, Any]:
-    cached = cache.get(module, cell)
-    entry = cached or cache.measure(module, cell)
-    if not console.is_terminal:
-        how = "cached" if cached else f"{entry['seconds']:.1f} s"
-        print(f"{module.NAME}: {cell.name}: {how}", file=sys.stderr, flush=True)
-    return entry
-
-
-def _written(
-    module: ModuleType, entries: dict[str, dict[str, Any]], setting: Setting, folder: Path
-) -> str:
-    values = {name: entry["value"] for name, entry in entries.items()}
-    results = module.summary(values, setting)
-    stood_in = module.DATA is not None and setting.data.folder(module.DATA) is None
-    about = report.circumstances(entries.values(), setting, stood_in)
-    text = report.write(module, about, results, folder)
-    if values and hasattr(module, "draw"):
-        module.draw(values, results, folder)
-    return text

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
-from skimage.data import stereo_motorcycle
 
 import bilateral
 from benchmarks.common import middlebury, published
@@ -62,18 +61,18 @@ def cells(setting: Setting) -> Iterator[Cell]:
 
 
 def from_folder(folder: Path, setting: Setting) -> dict[str, Any]:
-    right, disparities = middlebury.right_view(folder), middlebury.max_disparity(folder)
-    assert right is not None
+    views, disparities = (
+        [middlebury.view(folder, i) for i in (0, 1)],
+        middlebury.max_disparity(folder),
+    )
     assert disparities is not None
-    views = middlebury.left_view(folder), right
     return compare(Pair(folder.name, *views, disparities, middlebury.truth(folder)), setting)
 
 
 def motorcycle(quick: bool) -> Pair:
-    left, right, truth = stereo_motorcycle()
     part = np.s_[:120, :320] if quick else np.s_[:]
-    known = np.where(np.isfinite(truth), truth, np.nan)
-    return Pair("Motorcycle", left[part], right[part], 70, known[part])
+    left, right, truth = (map_[part] for map_ in middlebury.motorcycle())
+    return Pair("Motorcycle", left, right, 70, truth)
 
 
 def compare(pair: Pair, setting: Setting) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Refine disparity maps (Table 2) against OpenCV's filters, and match pairs against SGBM."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from benchmarks.common import middlebury
 from benchmarks.common.cells import Cell, Setting
 from benchmarks.common.machine import Others
 from benchmarks.common.timing import Timing, clock
-from benchmarks.quality import baselines, depth_cases, depth_report, stereo_page
+from benchmarks.quality import baselines, depth_cases, stereo_page
 from benchmarks.quality.depth_cases import INPUTS, Case, errors, from_folder, made_here, motorcycle
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import match_blocks, refine_depth, stereo_depth
@@ -27,12 +27,10 @@ OPENCV = "guided filter"
 
 Array = NDArray[Any]
 
-ROUNDS = stereo_page.ROUNDS
-MARGIN = 40
-"""Columns without a partner: the paper's 80, at half its width."""
+MARGIN = 40  # columns without a partner: the paper's 80, at half its width
 
-summary, as_text, draw = stereo_page.summary, stereo_page.as_text, stereo_page.draw
-details = depth_report.details
+summary, as_text = stereo_page.summary, stereo_page.as_text
+draw, details = stereo_page.draw, stereo_page.details
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -40,22 +38,21 @@ def cells(setting: Setting) -> Iterator[Cell]:
     scenes = setting.data.scenes()
     for folder in scenes:
         for source, name in INPUTS.items():
-            if middlebury.has_disparity(folder, name) and (
-                source in stereo_page.SOURCES or not setting.paper
-            ):
+            wanted = source in stereo_page.SOURCES or not setting.paper
+            if wanted and middlebury.has_disparity(folder, name):
                 names = ("im0.png", "disp0GT.pfm", "mask0nocc.png", f"{name}_u16x256.png")
-                work = partial(_from_folder, folder, source, setting)
+                work = partial(compare, partial(from_folder, folder, source), setting)
                 inputs = tuple(folder / file for file in names)
                 yield Cell(f"{folder.name}, {source}", work, inputs)
     if not scenes:
-        yield Cell(
-            "Motorcycle, block matching", lambda: compare(motorcycle(setting.quick), setting)
-        )
+        work = partial(compare, partial(motorcycle, setting.quick), setting)
+        yield Cell("Motorcycle, block matching", work)
     if setting.paper:
         return
     made = list(made_here((120, 160) if setting.quick else (480, 720)))
     for case in made:
-        yield Cell(f"{case.scene}, {case.source}", partial(compare, case, setting))
+        work = partial(compare, lambda case=case: case, setting)
+        yield Cell(f"{case.scene}, {case.source}", work)
     for folder in scenes:
         if _is_pair(folder):
             yield Cell(f"{folder.name}, pair", partial(from_pair, folder))
@@ -63,12 +60,9 @@ def cells(setting: Setting) -> Iterator[Cell]:
     yield Cell("speed", partial(speed, first, setting.repeats))
 
 
-def _from_folder(folder: Path, source: str, setting: Setting) -> dict[str, Any]:
-    return compare(from_folder(folder, source), setting)
-
-
-def compare(case: Case, setting: Setting) -> dict[str, Any]:
+def compare(read: Callable[[], Case], setting: Setting) -> dict[str, Any]:
     """Errors and seconds of every method; OpenCV's filters in several settings."""
+    case = read()
     bilateral.set_num_threads(setting.threads[-1])
     full = depth_cases.filled(case.disparity)
     guided, smooth = baselines.fast_guided_filter, bilateral.domain_transform
@@ -99,7 +93,7 @@ def robust(case: Case, sigma: float, smoothness: float) -> Array:
     first = edge_aware_variance(target, case.photo, 32, 32, 2.0, MARGIN)
     grid = bilateral.BilateralGrid(case.photo, sigma, sigma, sigma)
     x = bilateral.BilateralSolver(grid, smoothness).solve_robust(
-        target, first, bilateral.GemanMcClure(1.0), ROUNDS, smooth=(4, 4)
+        target, first, bilateral.GemanMcClure(1.0), stereo_page.ROUNDS, smooth=(4, 4)
     )
     return bilateral.median(x)
 
@@ -113,19 +107,13 @@ def _is_pair(folder: Path) -> bool:
 def from_pair(folder: Path) -> dict[str, Any]:
     """Compare our matching with OpenCV's SGBM, both with the same refinement."""
     case = from_folder(folder, "SGBM")
-    views, disparities = (
-        (case.photo, middlebury.right_view(folder)),
-        middlebury.max_disparity(folder),
-    )
+    views = case.photo, middlebury.view(folder, 1)
+    disparities = middlebury.max_disparity(folder)
     seconds, solved = clock(stereo_depth, *views, disparities)
     matched = np.nan_to_num(match_blocks(*views, disparities)[0])
-    maps = {"stereo_depth": solved}
-    for name, z in {
-        "SGBM": case.disparity,
-        "stereo_depth": solved,
-        "match_blocks": matched,
-    }.items():
-        maps[f"{name}, refined"] = refine_depth(z, case.photo, preset="stereo")
+    maps = {"SGBM": case.disparity, "stereo_depth": solved, "match_blocks": matched}
+    maps = {f"{n}, refined": refine_depth(z, case.photo, preset="stereo") for n, z in maps.items()}
+    maps["stereo_depth"] = solved
     numbers = {name: errors(z, case.truth, case.seen) for name, z in maps.items()}
     return {"scene": case.scene, "max_disparity": disparities, "seconds": seconds, "pair": numbers}
 

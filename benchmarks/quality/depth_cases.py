@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage.data import stereo_motorcycle
 
 from benchmarks.common import made, middlebury
 from benchmarks.common.opencv import Worker
@@ -20,7 +19,6 @@ INPUTS = {
     "SGBM": "disp0_sgbm",
     "MC-CNN filled": "disp0_mccnnfast",
 }
-MATCHED = "block matching"
 # Radius or sigma in pixels or smoothness, then sigma in 8-bit grey levels.
 FILTERS: dict[str, list[tuple[float, float]]] = {
     "guided filter": [(r, s) for r in (2, 4, 8) for s in (2, 5, 15)],
@@ -46,7 +44,7 @@ class Case(NamedTuple):
 
 def from_folder(folder: Path, source: str) -> Case:
     """A Middlebury scene with one of the maps that lie beside it."""
-    photo, truth = middlebury.left_view(folder), middlebury.truth(folder)
+    photo, truth = middlebury.view(folder), middlebury.truth(folder)
     disparity = middlebury.disparity(folder, INPUTS[source])
     return Case(folder.name, source, photo, disparity, truth, middlebury.seen_by_both(folder))
 
@@ -63,12 +61,11 @@ def made_here(shape: tuple[int, int]) -> Iterator[Case]:
 
 def motorcycle(quick: bool = False) -> Case:
     """scikit-image's pair with our block matching."""
-    left, right, disparity = stereo_motorcycle()
     part = np.s_[150:310] if quick else np.s_[:]
-    truth = np.where(np.isfinite(disparity), disparity, np.nan)[part].astype(np.float32)
-    matched = np.nan_to_num(match_blocks(left[part], right[part], 70)[0]).astype(np.float32)
+    left, right, truth = (map_[part] for map_ in middlebury.motorcycle())
+    matched = np.nan_to_num(match_blocks(left, right, 70)[0]).astype(np.float32)
     seen = made.seen_by_both(np.nan_to_num(truth))
-    return Case("Motorcycle", MATCHED, left[part], matched, truth, seen)
+    return Case("Motorcycle", "block matching", left, matched, truth.astype(np.float32), seen)
 
 
 def errors(disparity: Array, truth: Array, seen: Array | None = None) -> dict[str, float]:

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates
-from skimage.data import stereo_motorcycle
 from skimage.io import imread
 
 import bilateral
-from benchmarks.common import published
+from benchmarks.common import middlebury, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.machine import Others
-from benchmarks.common.tables import OTHERS, at_least, behind, table
+from benchmarks.common.tables import behind, page, table
 from benchmarks.common.timing import clock, geometric_mean, in_turns, stopwatch
 from bilateral import BilateralGrid, BilateralSolver
 from bilateral.numerics import lowrank
@@ -33,7 +32,6 @@ Array = NDArray[Any]
 TOLERANCE = 0.01
 STRIDE = 8  # of the network's coarse scores, in pixels of its input
 CLASSES = 21
-TARGETS = {"ratio": 4.0, "same_class": 99.5}
 
 
 class Labelled(NamedTuple):
@@ -117,13 +115,12 @@ def _system_seconds(solver: BilateralSolver, target: Array, tolerance: float | N
 
 def made(quick: bool) -> Labelled:
     """Take Motorcycle's disparities as classes, of which most never occur."""
-    photo, _, truth = stereo_motorcycle()
     part = np.s_[:120, :160] if quick else np.s_[:]
-    disparity = np.where(np.isfinite(truth), truth, 0)[part]
-    kind = np.minimum(disparity // 16, CLASSES - 1)
+    photo, _, truth = (map_[part] for map_ in middlebury.motorcycle())
+    kind = np.minimum(np.nan_to_num(truth) // 16, CLASSES - 1)
     scores = -np.abs(kind[..., np.newaxis] - np.arange(CLASSES)) * 3
     powers = np.exp(scores).astype(np.float32)
-    return Labelled("Motorcycle", photo[part], powers / powers.sum(axis=2, keepdims=True))
+    return Labelled("Motorcycle", photo, powers / powers.sum(axis=2, keepdims=True))
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -139,7 +136,7 @@ def _measure(image: Labelled, setting: Setting) -> dict[str, Any]:
     return compare(image, setting.repeats)
 
 
-def summary(values: Values, _: Setting) -> Results:
+def summary(values: Values, _: Setting | None) -> Results:
     rows = list(values.values())
     ratios = [row["ratio"] for row in rows]
     return {
@@ -154,17 +151,6 @@ def summary(values: Values, _: Setting) -> Results:
     }
 
 
-def _table(rows: list[Any], all_: str, few: str, *more: Any) -> str:
-    return table(
-        rows,
-        "image | {image}; vertices | {vertices:,}; rank | {rank}",
-        f"all, ms | {all_}",
-        f"few, ms | {few}",
-        "ratio | {ratio:.1f}; system alone | {system_ratio:.1f}; same class, % | {same_class:.2f}",
-        *more,
-    )
-
-
 def as_text(results: Results) -> str:
     ratio, quoted = results["ratio"], results["published"]
     loss = (
@@ -173,29 +159,17 @@ def as_text(results: Results) -> str:
         f"code the solve is a smaller part of it; the systems alone gain "
         f"{results['system_ratio']:.1f} times."
     )
-    return "\n\n".join(
-        [
-            f"{CLASSES} class probabilities solved with a rank tolerance of "
-            f"{results['tolerance']:g}, and for all channels; in turns, medians.",
-            _table(results["rows"], "{all[median]:ms}", "{few[median]:ms}"),
-            f"Geometric mean of the ratios {ratio:.1f}, of the linear systems alone "
-            f"{results['system_ratio']:.1f}; the paper: about {quoted:g}. At least "
-            f"{results['same_class']:.1f} % of the pixels keep their best class.",
-            behind([loss] if ratio < quoted else [], "Not behind the paper."),
-        ]
-    )
-
-
-def details(values: Values) -> str:
-    """The spread of the times, and the targets."""
-    rows = list(values.values())
-    ratio = geometric_mean([row["ratio"] for row in rows])
-    alone = geometric_mean([row["system_ratio"] for row in rows])
-    same = min(row["same_class"] for row in rows)
-    return (
-        f"## Low rank at {TOLERANCE}\n\n{_table(rows, '{all}', '{few}', OTHERS)}\n\n"
-        f"Geometric mean of the ratios: {at_least(ratio, TARGETS['ratio'], '.1f')}; of the linear "
-        f"systems alone, without splat and slice, which both need: {alone:.1f}. The paper reports "
-        f"about {published.LOW_RANK_SPEED_UP:g}. Pixels that keep their best class, in percent: "
-        f"{at_least(same, TARGETS['same_class'])}."
+    return page(
+        f"{CLASSES} class probabilities solved with a rank tolerance of "
+        f"{results['tolerance']:g}, and for all channels; in turns, medians.",
+        table(
+            results["rows"],
+            "image | {image}; vertices | {vertices:,}; rank | {rank}",
+            "all, ms | {all[median]:ms}; few, ms | {few[median]:ms}; ratio | {ratio:.1f}",
+            "system alone | {system_ratio:.1f}; same class, % | {same_class:.2f}",
+        ),
+        f"Geometric mean of the ratios {ratio:.1f}, of the linear systems alone "
+        f"{results['system_ratio']:.1f}; the paper: about {quoted:g}. At least "
+        f"{results['same_class']:.1f} % of the pixels keep their best class.",
+        behind([loss] if ratio < quoted else [], "Not behind the paper."),
     )

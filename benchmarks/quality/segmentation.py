@@ -12,7 +12,7 @@ from benchmarks.common import published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.machine import Others
-from benchmarks.common.tables import OTHERS, at_least, behind, plural, table, text_table
+from benchmarks.common.tables import at_least, behind, bullets, page, plural, spread, table
 from benchmarks.common.timing import Timing, geometric_mean, in_turns, stopwatch
 from benchmarks.quality import segmentation_cases as cases
 from benchmarks.quality.segmentation_cases import CELLS, Case, from_folder, made, mean_iou, pictures
@@ -34,7 +34,6 @@ NAMES = {
 }
 # of our rows, the paper's
 PAPERS = {NETWORK: "network", PLAIN: "the paper"} | dict.fromkeys(cases.CRF_SETTINGS, "dense CRF")
-TARGETS = {"gain": 2.0, "worst": -0.2, "crf_over_ours": 6.0}
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -129,20 +128,19 @@ def summary(values: Values, _: Setting) -> Results:
 
 
 def as_text(results: Results) -> str:
-    quoted, means = results["published"], results["mean"]
+    quoted, means, ratio = results["published"], results["mean"], results["ratio"]
     times = {OURS: results["ours_ms"], **dict.fromkeys(cases.CRF_SETTINGS, results["crf_ms"])}
     rows = []
     for method, mean in means.items():
-        row = {"name": NAMES[method], "mean": mean, "ms": times.get(method)}
-        row |= dict.fromkeys(("gain", "paper", "paper_gain", "paper_ms"))
-        if method in PAPERS:
-            row["paper"], row["paper_ms"] = quoted[PAPERS[method]]
-            row["paper_gain"] = row["paper"] - quoted["network"][0]
-        row["gain"] = mean - means[NETWORK]
-        if method == NETWORK:
-            row |= {"gain": None, "paper_gain": None, "paper_ms": None}
+        paper, paper_ms = quoted[PAPERS[method]] if method in PAPERS else (None, None)
+        row = {"name": NAMES[method], "mean": mean, "ms": times.get(method), "paper": paper}
+        row |= dict.fromkeys(("gain", "paper_gain", "paper_ms"))
+        if method != NETWORK:
+            row |= {"gain": mean - means[NETWORK], "paper_ms": paper_ms}
+            row["paper_gain"] = paper and paper - quoted["network"][0]
         rows.append(row)
-    parts = [
+    paper_ratio = quoted["dense CRF"][1] / quoted["the paper"][1]
+    return page(
         f"Mean IOU of {plural(len(results['rows']), 'image')}, each over the classes of its truth "
         "and without a thin band at the edges; the paper's is over Pascal VOC's validation set "
         "and DeepLab-LargeFOV: compare the gains. Times are without the network; the CRF's "
@@ -160,16 +158,12 @@ def as_text(results: Results) -> str:
             *(f"{NAMES[method]} | {{iou[{method}]:.2f}}" for method in means),
             "ours, ms | {ours_ms:short}",
         ),
-    ]
-    if results["crf_skipped"]:
-        parts.append(results["crf_skipped"])
-    if results["ratio"] is not None:
-        ratio = quoted["dense CRF"][1] / quoted["the paper"][1]
-        parts.append(
-            f"The dense CRF takes {results['ratio']:.1f} times as long as `refine_segmentation` "
-            f"(geometric mean); in the paper {ratio:.1f} times as long as the solver."
-        )
-    return "\n\n".join([*parts, behind(_losses(results), "No row is ahead of ours.")])
+        results["crf_skipped"],
+        ratio
+        and f"The dense CRF takes {ratio:.1f} times as long as `refine_segmentation` (geometric "
+        f"mean); in the paper {paper_ratio:.1f} times as long as the solver.",
+        behind(_losses(results), "No row is ahead of ours."),
+    )
 
 
 def _losses(results: Results) -> list[str]:
@@ -182,8 +176,8 @@ def _losses(results: Results) -> list[str]:
     worse = [f"{image} ({gap:+.2f})" for image, gap in gaps.items() if gap < 0]
     if worse:
         lines.append(
-            f"not the best of the table on {', '.join(worse)}: the [notes](../segmentation.md) "
-            "say why"
+            f"not the best of the table on {', '.join(worse)}: the "
+            "[notes](../notes/segmentation.md) say why"
         )
     gain, paper = means[PLAIN] - means[NETWORK], quoted["the paper"][0] - quoted["network"][0]
     if gain < paper:
@@ -196,33 +190,21 @@ def _losses(results: Results) -> list[str]:
 
 def details(values: Values) -> str:
     """Made scores by size of cells, times with their spread, and the targets."""
-    parts = []
     others = [value for value in values.values() if "ours" not in value]
+    timed = _timed(values)
+    methods = [f"{method} | {{iou[{method}]:.2f}}" for method in timed[0]["iou"]]
+    parts = []
     for source in dict.fromkeys(value["source"] for value in others):
         rows = [value for value in others if value["source"] == source]
-        body = [[row["name"], *(f"{iou:.2f}" for iou in row["iou"].values())] for row in rows]
-        means = np.mean([list(row["iou"].values()) for row in rows], axis=0)
-        body.append(["mean", *(f"{mean:.2f}" for mean in means)])
-        parts.append(f"## {source}\n\n{text_table(('', *rows[0]['iou']), body)}")
-    timed = _timed(values)
-    parts.append(
-        "## Time\n\n"
-        + table(
-            timed,
-            " | {name}; ours, ms | {ours}; CRF, ms | {crf}; CRF / ours | {ratio:.1f}",
-            OTHERS,
-            missing="",
-        )
-        + "\n\nThe CRF is the faster of its two settings, for the classes that are the label of a "
-        "pixel; ours refines all classes."
-    )
+        means = {m: float(np.mean([row["iou"][m] for row in rows])) for m in timed[0]["iou"]}
+        rows.append({"name": "mean", "iou": means})
+        parts.append(page(f"## {source}", table(rows, " | {name}", *methods)))
     gains = [row["iou"][OURS] - row["iou"][NETWORK] for row in timed]
-    mean = at_least(float(np.mean(gains)), TARGETS["gain"])
-    lines = [f"points more than the network in the mean: {mean}"]
-    lines.append(f"points more in the worst image: {at_least(min(gains), TARGETS['worst'])}")
     ratios = [row["ratio"] for row in timed if row["ratio"]]
-    if ratios:
-        lines.append(f"CRF / ours at least: {at_least(min(ratios), TARGETS['crf_over_ours'])}")
-    if timed[0]["source"] == "network":
-        parts.append("## Targets\n\n" + "\n".join(f"- {line}" for line in lines))
-    return "\n\n".join(parts)
+    lines = [
+        f"points more than the network in the mean: {at_least(float(np.mean(gains)), 2.0)}",
+        f"points more in the worst image: {at_least(min(gains), -0.2)}",
+        *(f"CRF / ours at least: {at_least(ratio, 6.0)}" for ratio in sorted(ratios)[:1]),
+    ]
+    network = timed[0]["source"] == "network"
+    return page(*parts, spread(values), bullets("## Targets", lines) if network else None)

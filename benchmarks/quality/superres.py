@@ -13,7 +13,7 @@ from benchmarks.common import published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.opencv import Worker
-from benchmarks.common.tables import at_most, behind, met, table, text_table
+from benchmarks.common.tables import at_most, behind, bullets, met, page, spread, table
 from benchmarks.common.timing import Timing, clock, geometric_mean
 from benchmarks.quality import baselines
 from benchmarks.quality.superres_scenes import FACTORS, Scene, made, rms, scenes
@@ -33,11 +33,10 @@ PRESETS = {f'bilateral, preset="{name}"': name for name in ("paper", "fast", "be
 PAPERS, BEST = 'bilateral, preset="paper"', 'bilateral, preset="best"'
 AUTHORS = "the authors' files"
 SOLVER = "fast bilateral solver, OpenCV"
+# Methods without free choices: their rows prove that data and metric agree with the paper's.
 EXACT = ("nearest neighbour", "bilinear", "bicubic", "domain transform")
-"""Methods without free choices: their rows prove that data and metric agree with the paper's."""
 OFF_BY = 0.01
-AVERAGE = 2.70
-"""The bilateral solver's average in Table 3."""
+AVERAGE = 2.70  # of the bilateral solver in Table 3
 FILTERS = ("guided filter", "weighted median", "fast global smoother")
 # of our rows, the paper's where it has another name
 PUBLISHED = {f"{name}, OpenCV": name for name in FILTERS}
@@ -45,18 +44,12 @@ PUBLISHED |= {PAPERS: "bilateral solver", AUTHORS: "bilateral solver"}
 # in the figure
 SHORT = {f"{name}, OpenCV": name for name in FILTERS} | {SOLVER: "OpenCV's solver"}
 SHORT |= {name: f'"{preset}"' for name, preset in PRESETS.items()}
-QUOTED = (
-    "tree filter",
-    "Ferstl et al. 2013",
-    "Li et al. 2013, trained",
-    "Kwon et al. 2015, trained",
-)
+QUOTED = ("tree filter", "Ferstl et al. 2013")
+QUOTED += ("Li et al. 2013, trained", "Kwon et al. 2015, trained")
 SIGMAS, STEPS, FILTER = (8, 4, 3), 15, (16, 16)
 OPENCV_SMOOTHNESS = 1.2
-NEAREST = {2: 0.1, 4: 0.1, 8: 0.2, 16: 0.4}
-"""Targets by factor: RMS difference from the authors' files."""
-BEST_MEAN = 2.60
-"""Target: geometric mean of the best preset over both scenes."""
+# Targets: RMS difference from the authors' files by factor, geometric mean of the best preset.
+NEAREST, BEST_MEAN = {2: 0.1, 4: 0.1, 8: 0.2, 16: 0.4}, 2.60
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -163,10 +156,9 @@ def _smooth(depth: Array, photo: Array) -> Array:
 def summary(values: Values, _: Setting) -> Results:
     cases = list(values.values())
     rows = {name: _summarized(name, cases) for name in cases[0]["methods"]}
-    for name in QUOTED:
-        quoted = _published(name, cases)
-        if quoted["published"] is not None:
-            rows[name] = {"errors": None, "mean": None, "seconds": None, **quoted}
+    quoted = {name: _published(name, cases) for name in QUOTED}
+    nothing = dict.fromkeys(("errors", "mean", "seconds"))
+    rows |= {name: nothing | row for name, row in quoted.items() if row["published"] is not None}
     off = _reproduction(rows, cases)
     return {
         "cases": [[case["scene"], case["factor"]] for case in cases],
@@ -210,72 +202,76 @@ def _reproduction(rows: dict[str, Any], cases: list[dict[str, Any]]) -> dict[str
     off = {}
     for name in (*EXACT, PAPERS):
         row = rows[name]
-        if row["published"] is None:
-            continue
-        kinds = ["full" if case["factor"] == 2 and name != PAPERS else "errors" for case in cases]
-        ours = [row[kind][i] for i, kind in enumerate(kinds)]
-        off[name] = max(abs(a / b - 1) for a, b in zip(ours, row["published"], strict=True))
+        if row["published"] is not None:
+            full = [case["factor"] == 2 and name != PAPERS for case in cases]
+            ours = np.where(full, row["full"], row["errors"])
+            off[name] = float(np.abs(ours / row["published"] - 1).max())
     return off
 
 
 def as_text(results: Results) -> str:
     cases = [f"{scene} x{factor}" for scene, factor in results["cases"]]
-    rows = []
-    for name, row in sorted(results["methods"].items(), key=lambda item: -_mean(item[1])):
-        rows.append(_line(name, row, cases))
-        if row["published"] is not None and row["errors"] is not None and name != AUTHORS:
-            rows.append(_quoted("the paper's", row))
-    parts = [
+    off = results["reproduction"]
+    differences = [f"{value:.2f}" for value in results["difference"] if value is not None]
+    rows = sorted(results["methods"].items(), key=lambda item: -_mean(item[1]))
+    agreement = [{"name": k, "off": 100 * v, "met": met(v <= OFF_BY)} for k, v in off.items()]
+    return page(
         "RMSE in grey levels over the paper's window, rows [:1080] and columns [:1320]. Each "
         "second line has the numbers of the supplement's table for the same pictures; its x2 "
         "entries of methods that filter an enlarged map are over the full map. The averages of "
         f"its Table 3 are over three scenes (its solver: {AVERAGE:.2f}), here both are over the "
-        "available scenes. Times: ours of this run, the paper's on its workstation.\n\n"
+        "available scenes. Times: ours of this run, the paper's on its workstation.",
         f"![Error against time]({FIGURE})",
-        text_table(("RMSE", *cases, "geometric mean", "s"), rows),
-    ]
-    off = results["reproduction"]
-    if off:
-        lines = [[name, f"{100 * v:.2f} %", met(v <= OFF_BY)] for name, v in off.items()]
-        worst = max(off[name] for name in EXACT)
-        parts.append(
-            "### Data and metric agree with the paper's\n\nLargest relative difference from the "
-            "paper's row, x2 over the full map (the solver's over the window too):\n\n"
-            + text_table(("", "off by at most", f"wanted: {OFF_BY:.0%}"), lines)
-            + f"\n\nWorst of the rows that need no solver: {100 * worst:.2f} %."
+        table(
+            [line for name, row in rows for line in _lines(name, row, cases)],
+            "RMSE | {name}",
+            *(f"{case} | {{{case}:.2f}}" for case in cases),
+            "geometric mean | {mean:.2f}; s | {seconds}",
+            missing="",
+        ),
+        *(
+            "### Data and metric agree with the paper's",
+            "Largest relative difference from the paper's row, x2 over the full map (the solver's "
+            "over the window too):",
+            table(
+                agreement,
+                " | {name}; off by at most | {off:.2f} %",
+                f"wanted: {OFF_BY:.0%} | {{met}}",
+            ),
+            f"Worst of the rows that need no solver: {results['largest_off_percent']:.2f} %.",
         )
-    differences = [f"{value:.2f}" for value in results["difference"] if value is not None]
-    if differences:
-        parts.append(
-            '`preset="paper"` differs from the authors\' output files by '
-            + ", ".join(differences)
-            + " grey levels RMS."
-        )
-    return "\n\n".join([*parts, behind(_losses(results), "")])
+        if off
+        else (),
+        differences
+        and f'`preset="paper"` differs from the authors\' output files by {", ".join(differences)} '
+        "grey levels RMS.",
+        behind(_losses(results), ""),
+    )
 
 
 def _mean(row: dict[str, Any]) -> float:
     return float(row["published_mean"] if row["mean"] is None else row["mean"])
 
 
-def _line(name: str, row: dict[str, Any], cases: list[str]) -> list[str]:
+def _lines(name: str, row: dict[str, Any], cases: list[str]) -> Iterator[dict[str, Any]]:
+    """The line of a method, and below it the paper's."""
+    nothing = dict.fromkeys(cases)
+    quoted = row["published"] and dict(zip(cases, row["published"], strict=True))
+    paper = {"mean": row["published_mean"], "seconds": f"{row['published_seconds'] or 0:g}"}
     if row["errors"] is None:
-        return _quoted(f"{name} (quoted)", row)
-    errors = dict(zip(row["of"], row["errors"], strict=True))
-    cells = [f"{errors[case]:.2f}" if case in errors else "" for case in cases]
-    seconds = "" if row["seconds"] is None else f"{row['seconds']:.3f}"
-    mean = "" if row["mean"] is None else f"{row['mean']:.2f}"
-    return [f"**{name}**" if name in PRESETS else name, *cells, mean, seconds]
-
-
-def _quoted(name: str, row: dict[str, Any]) -> list[str]:
-    numbers = [f"{value:.2f}" for value in (*row["published"], row["published_mean"])]
-    return [name, *numbers, f"{row['published_seconds']:g}"]
+        yield {"name": f"{name} (quoted)", **quoted, **paper}
+        return
+    seconds = None if row["seconds"] is None else f"{row['seconds']:.3f}"
+    title = f"**{name}**" if name in PRESETS else name
+    errors = nothing | dict(zip(row["of"], row["errors"], strict=True))
+    yield {"name": title, **errors, "mean": row["mean"], "seconds": seconds}
+    if quoted and name != AUTHORS:
+        yield {"name": "the paper's", **quoted, **paper}
 
 
 def _losses(results: Results) -> list[str]:
     rows = results["methods"]
-    best, paper = rows[BEST]["mean"], rows[PAPERS]
+    best, paper, opencv = rows[BEST]["mean"], rows[PAPERS], rows.get(SOLVER)
     means = {name: _mean(row) for name, row in rows.items()}
     ahead = [f"{name} ({mean:.2f})" for name, mean in means.items() if mean < best]
     faster = [name for name, row in rows.items() if (row["seconds"] or np.inf) < paper["seconds"]]
@@ -285,7 +281,6 @@ def _losses(results: Results) -> list[str]:
             f"ahead of our best ({best:.2f}): {'; '.join(ahead)}. Methods marked as trained "
             "learn from many other depth maps; ours learns nothing."
         )
-    opencv = rows.get(SOLVER)
     if opencv and opencv["mean"] < paper["mean"]:
         lines.append(
             "OpenCV's solver, with our target, confidence and filters afterwards, and a smoothness "
@@ -295,39 +290,26 @@ def _losses(results: Results) -> list[str]:
         )
     if faster:
         lines.append(f'faster than `preset="paper"`: {"; ".join(faster)}, at larger errors.')
-    lines.append(
+    return [
+        *lines,
         "joint bilateral upsampling, WLS and the fast guided filter are plain NumPy here, so that "
         "their times do not measure the methods; joint bilateral upsampling sees 7 x 7 "
-        "low-resolution pixels here, all of them in the paper, by a permutohedral lattice."
-    )
-    return lines
+        "low-resolution pixels here, all of them in the paper, by a permutohedral lattice.",
+    ]
 
 
 def details(values: Values) -> str:
-    """Errors with three decimals and times with their spread case by case, and the targets."""
-    rows, differences = [], []
-    for name, value in values.items():
-        quoted = published.superres("bilateral solver", value["scene"], value["factor"])
-        methods = {preset: value["methods"][key] for key, preset in PRESETS.items()}
-        row = {"case": name, "published": quoted, "difference": value.get("difference"), **methods}
-        rows.append(row)
-        differences.append((row["difference"] or 0) < NEAREST[value["factor"]])
-    means = {p: geometric_mean([row[p]["window"] for row in rows]) for p in PRESETS.values()}
-    ours = [f"{p} | {{{p}[window]:.3f}}; ms | {{{p}[timing]}}" for p in PRESETS.values()]
-    text = table(rows, "case | {case}; published | {published:.2f}", *ours, missing="")
+    rows = [(value, value["methods"][PAPERS]["window"]) for value in values.values()]
+    quoted = [published.superres("bilateral solver", v["scene"], v["factor"]) for v, _ in rows]
+    best = geometric_mean([value["methods"][BEST]["window"] for value, _ in rows])
+    near = [(v.get("difference") or 0) < NEAREST[v["factor"]] for v, _ in rows]
+    off = [abs(rmse - q) for (_, rmse), q in zip(rows, quoted, strict=True) if q is not None]
     lines = [
-        f"geometric means: {', '.join(f'{key} {mean:.3f}' for key, mean in means.items())}",
-        f"the best preset's: {at_most(means['best'], BEST_MEAN, '.3f')}",
-        f"the authors' files to .1, .1, .2, .4 at x2 to x16: {met(all(differences))}",
+        f"the best preset's geometric mean: {at_most(best, BEST_MEAN, '.3f')}",
+        f"the authors' files to .1, .1, .2, .4 at x2 to x16: {met(all(near))}",
+        f"off the published numbers: {at_most(max(off, default=0.0), 0.03, '.3f')}",
     ]
-    known = [row for row in rows if row["published"] is not None]
-    if known:
-        off = max(abs(row["paper"]["window"] - row["published"]) for row in known)
-        lines.append(f"off the published numbers: {at_most(off, 0.03, '.3f')}")
-    targets = "\n".join(f"- {line}" for line in (lines if known else lines[:1]))
-    return (
-        f"## Case by case: RMSE over the window, and ms: median (quartiles)\n\n{text}\n\n{targets}"
-    )
+    return page(spread(values), bullets("## Targets", lines) if off else None)
 
 
 def draw(_: Values, results: Results, folder: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from skimage import io
-from skimage.data import stereo_motorcycle
 
+from benchmarks.common import middlebury
 from benchmarks.common.published import FACTORS, SCENES
 from bilateral import BlockMeans
 
@@ -56,10 +56,9 @@ def scenes(folder: Path) -> Iterator[Scene]:
 
 def made(quick: bool = False) -> Scene:
     """scikit-image's Motorcycle with noise like that of Ferstl et al.'s maps: 640 / depth."""
-    photo, _, disparity = stereo_motorcycle()
+    photo, _, disparity = middlebury.motorcycle()
     rows, columns = (size // 16 * 16 for size in disparity.shape)
-    truth = np.where(np.isfinite(disparity), disparity, np.nan)[:rows, :columns].astype(np.float64)
-    truth *= 3  # to 8-bit grey levels, about
+    truth = 3 * disparity[:rows, :columns].astype(np.float64)  # to 8-bit grey levels, about
     rng, low = np.random.default_rng(0), {}
     for k in FACTORS:
         shape = (rows // k, columns // k)

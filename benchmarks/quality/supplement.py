@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,42 +11,22 @@ from skimage.transform import resize
 from benchmarks.common import middlebury
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.machine import Others
-from benchmarks.common.tables import OTHERS, at_most, table
+from benchmarks.common.tables import OTHERS, at_least, at_most, bullets, page, spread, table
 from benchmarks.common.timing import in_turns, stopwatch
 from benchmarks.quality import lowrank
-from benchmarks.quality.depth_cases import INPUTS, errors
+from benchmarks.quality.depth_cases import INPUTS, Case, errors, from_folder
 from bilateral import BilateralGrid, BilateralSolver, GemanMcClure, solve
 
 Array = NDArray[Any]
 
 TITLE = "The supplement's parts"
 REPEATS = 7
-ROUNDS_IN_SOLVES = 8.0
-"""Target: robust rounds in single solves."""
-ROUNDS = 32
+ROUNDS, SOURCE = 32, "MC-CNN raw"
 # sigmas and smoothness: a setting for these pictures, and the paper's
 SETTINGS = ((8, 4.0), (4, 0.25))
 
 
-class Scene(NamedTuple):
-    """A photograph, a noisy disparity map, and the true one with NaN where it is unknown."""
-
-    name: str
-    reference: Array
-    disparity: Array
-    truth: Array
-
-
-def read_scenes(folder: Path) -> Iterator[Scene]:
-    """Middlebury scenes, each a folder with im0.png, disp0GT.pfm and a 16-bit disparity map."""
-    name = INPUTS["MC-CNN raw"]
-    for scene in middlebury.folders(folder):
-        if middlebury.has_disparity(scene, name):
-            maps = middlebury.disparity(scene, name), middlebury.truth(scene)
-            yield Scene(scene.name, middlebury.left_view(scene), *maps)
-
-
-def made_scene(height: int, width: int) -> Scene:
+def made_scene(height: int, width: int) -> Case:
     """Make a scene: planes in front of each other, 10 % of the map wrong."""
     rng = np.random.default_rng(0)
     x = np.mgrid[:height, :width][1]
@@ -63,37 +42,38 @@ def made_scene(height: int, width: int) -> Scene:
     wrong = rng.uniform(size=x.shape) < 0.1
     disparity[wrong] = rng.uniform(0, 110, int(wrong.sum()))
     levels = np.clip(shade, 0, 255).astype(np.uint8)
-    return Scene("made", np.dstack([levels] * 3), disparity.astype(np.float32), truth)
+    photo = np.dstack([levels] * 3)
+    return Case("made", "made", photo, disparity.astype(np.float32), truth, ~wrong)
 
 
-def resized(scene: Scene, pixels: int) -> Scene:
-    """The scene at about this many pixels."""
-    factor = float(np.sqrt(pixels / scene.disparity.size))
-    shape = tuple(round(side * factor) for side in scene.disparity.shape)
-    reference = np.rint(255 * resize(scene.reference, shape, order=1)).astype(np.uint8)
+def resized(case: Case, pixels: int) -> Case:
+    """The case at about this many pixels."""
+    factor = float(np.sqrt(pixels / case.disparity.size))
+    shape = tuple(round(side * factor) for side in case.disparity.shape)
+    photo = np.rint(255 * resize(case.photo, shape, order=1)).astype(np.uint8)
     maps = (
         np.asarray(resize(values, shape, order=0, preserve_range=True) * factor, np.float32)
-        for values in (scene.disparity, scene.truth)
+        for values in (case.disparity, case.truth)
     )
-    return Scene(scene.name, reference, *maps)
+    return Case(case.scene, case.source, photo, *maps, case.seen)
 
 
-def cost(scene: Scene, sigma: float, smoothness: float, repeats: int) -> dict[str, Any]:
+def cost(case: Case, sigma: float, smoothness: float, repeats: int) -> dict[str, Any]:
     """Time the rounds in turns with single solves, on an existing grid and with a new grid."""
-    grid = BilateralGrid(scene.reference, sigma, sigma, sigma)
+    grid = BilateralGrid(case.photo, sigma, sigma, sigma)
     solver = BilateralSolver(grid, smoothness)
     sigmas = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), sigma)
-    maps, options = (scene.reference, scene.disparity), {"smoothness": smoothness, **sigmas}
+    maps, options = (case.photo, case.disparity), {"smoothness": smoothness, **sigmas}
     calls = {
-        "solve": stopwatch(solver.solve, scene.disparity),
-        "rounds": stopwatch(solver.solve_robust, scene.disparity, iterations=ROUNDS),
+        "solve": stopwatch(solver.solve, case.disparity),
+        "rounds": stopwatch(solver.solve_robust, case.disparity, iterations=ROUNDS),
         "one_call": stopwatch(solve, *maps, **options),
     }
     others = Others()
     times = in_turns(calls, repeats)
     return {
-        "scene": scene.name,
-        "megapixels": scene.disparity.size / 1e6,
+        "scene": case.scene,
+        "megapixels": case.disparity.size / 1e6,
         "vertices": grid.n_vertices,
         "sigma": sigma,
         "smoothness": smoothness,
@@ -104,73 +84,78 @@ def cost(scene: Scene, sigma: float, smoothness: float, repeats: int) -> dict[st
     }
 
 
-def gain(scene: Scene, sigma: float, smoothness: float) -> dict[str, Any]:
+def gain(case: Case, sigma: float, smoothness: float) -> dict[str, Any]:
     """Errors of the input, of least squares, and of robust rounds, inexact and exact."""
-    grid = BilateralGrid(scene.reference, sigma, sigma, sigma)
+    grid = BilateralGrid(case.photo, sigma, sigma, sigma)
     solver = BilateralSolver(grid, smoothness)
     exact = BilateralSolver(grid, smoothness, tolerance=1e-7, max_iterations=3000)
     loss = GemanMcClure(1.0)
     rounds = {"loss": loss, "iterations": ROUNDS}
     return {
-        "scene": scene.name,
+        "scene": case.scene,
         "sigma": sigma,
         "smoothness": smoothness,
-        "input": errors(scene.disparity, scene.truth),
-        "least_squares": errors(solver.solve(scene.disparity), scene.truth),
-        "robust": errors(solver.solve_robust(scene.disparity, **rounds), scene.truth),
-        "exact_rounds": errors(exact.solve_robust(scene.disparity, **rounds), scene.truth),
+        "input": errors(case.disparity, case.truth),
+        "least_squares": errors(solver.solve(case.disparity), case.truth),
+        "robust": errors(solver.solve_robust(case.disparity, **rounds), case.truth),
+        "exact_rounds": errors(exact.solve_robust(case.disparity, **rounds), case.truth),
     }
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
     root = setting.data.root
     pixels, shape = (40_000, (160, 240)) if setting.quick else (1_000_000, (500, 741))
-    scenes = [] if root is None else list(read_scenes(root))
-    for scene in scenes or [made_scene(*shape)]:
-        large = resized(scene, pixels)
+    folders = [f for f in setting.data.scenes() if middlebury.has_disparity(f, INPUTS[SOURCE])]
+    for case in [from_folder(f, SOURCE) for f in folders] or [made_scene(*shape)]:
+        large = resized(case, pixels)
         for sigma, smoothness in SETTINGS:
-            name = f"{scene.name}, {sigma}, {smoothness:g}"
+            name = f"{case.scene}, {sigma}, {smoothness:g}"
             work = partial(cost, large, sigma, smoothness, setting.repeats)
             yield Cell(f"{name}: cost", work)
-            yield Cell(f"{name}: gain", partial(gain, scene, sigma, smoothness))
+            yield Cell(f"{name}: gain", partial(gain, case, sigma, smoothness))
     if root is not None and list(lowrank.read_images(root)):
         yield from lowrank.cells(setting)
 
 
-def summary(values: Values, _: Setting) -> Results:
-    return {part: _part(values, part) for part in ("cost", "gain")}
-
-
-def _part(values: Values, part: str) -> list[Results]:
-    return [value for name, value in values.items() if name.endswith(f": {part}")]
+def summary(values: Values, setting: Setting | None) -> Results:
+    parts = {
+        part: [value for name, value in values.items() if name.endswith(f": {part}")]
+        for part in ("cost", "gain")
+    }
+    images = {name: value for name, value in values.items() if "rank" in value}
+    return parts | {"lowrank": lowrank.summary(images, setting) if images else None}
 
 
 def as_text(results: Results) -> str:
     errors = "{{{0}[bad_1]:5.2f}} {{{0}[mean]:5.2f}} {{{0}[rms]:5.2f}}"
     kinds = ("input", "least_squares", "robust", "exact_rounds")
-    sigmas = "sigmas | {sigma}, {smoothness:g}"
-    return f"## What {ROUNDS} robust rounds gain: bad-1 %, mean and RMS error\n\n" + table(
-        results["gain"],
-        "scene | {scene}",
-        sigmas,
-        *(f"{kind.replace('_', ' ')} | {errors.format(kind)}" for kind in kinds),
+    return page(
+        f"## What {ROUNDS} robust rounds gain: bad-1 %, mean and RMS error",
+        table(
+            results["gain"],
+            "scene | {scene}; sigmas | {sigma}, {smoothness:g}",
+            *(f"{kind.replace('_', ' ')} | {errors.format(kind)}" for kind in kinds),
+        ),
+        f"## {ROUNDS} robust rounds in single solves",
+        table(
+            results["cost"],
+            "scene | {scene}; sigmas | {sigma}, {smoothness:g}; vertices | {vertices:,}",
+            "in solves | {rounds_in_solves:.1f}; in calls | {rounds_in_calls:.1f}",
+            OTHERS,
+        ),
+        results["lowrank"] and f"## {lowrank.TITLE}\n\n{lowrank.as_text(results['lowrank'])}",
     )
 
 
 def details(values: Values) -> str:
-    """Times with their spread, and low rank where there are class scores."""
-    rows = _part(values, "cost")
-    worst = max(row["rounds_in_solves"] for row in rows)
-    parts = [
-        f"## {ROUNDS} robust rounds in single solves",
-        table(
-            rows,
-            "scene | {scene}; sigmas | {sigma}, {smoothness:g}; vertices | {vertices:,}",
-            "rounds, ms | {rounds}; solve, ms | {solve}; ratio | {rounds_in_solves:.1f}",
-            "call, ms | {one_call:ms}: {rounds_in_calls:.1f}",
-            OTHERS,
-        ),
-        f"Largest ratio: {at_most(worst, ROUNDS_IN_SOLVES, '.1f')}.",
-    ]
-    images = {name: value for name, value in values.items() if "rank" in value}
-    return "\n\n".join([*parts, lowrank.details(images)] if images else parts)
+    results = summary(values, None)
+    worst = max(row["rounds_in_solves"] for row in results["cost"])
+    lines, low_rank = (
+        [f"robust rounds in single solves: {at_most(worst, 8.0, '.1f')}"],
+        results["lowrank"],
+    )
+    if low_rank:
+        same = at_least(low_rank["same_class"], 99.5)
+        lines.append(f"gain by a low rank: {at_least(low_rank['ratio'], 4.0, '.1f')}")
+        lines.append(f"pixels that keep their best class, in percent: {same}")
+    return page(spread(values), bullets("## Targets", lines))

@@ -7,12 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
+from benchmarks.common import memory
 from benchmarks.common.photos import Image, Photo, centre, mirrored
+from benchmarks.common.timing import clock
+from bilateral import color, validation
+from bilateral.backends import cpu
+from bilateral.numerics import policy
 
 SIGMAS = (8, 16)
 SMOOTHNESS = 4.0
 STEPS = 25
 NOISE = 0.1
+STAGES = ("grid", "pyramid", "bistochastize", "splat", "start", "PCG", "slice")
 
 Map = NDArray[np.float32]
 
@@ -25,6 +31,10 @@ class Problem:
     target: Map
     confidence: Map
     clean: Map
+
+    @property
+    def maps(self) -> tuple[Image, Map, Map]:
+        return self.reference, self.target, self.confidence
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -40,15 +50,11 @@ class Problem:
 
     def mirrored(self, times: int) -> "Problem":
         """Tile the problem `times` x `times` with mirror images: the texture stays the same."""
-        height, width = self.shape
-        return self._each(lambda map_: mirrored(map_, times * height, times * width))
+        height, width = (times * side for side in self.shape)
+        return Problem(*(mirrored(map_, height, width) for map_ in (*self.maps, self.clean)))
 
     def centre(self, height: int, width: int) -> "Problem":
-        return self._each(lambda map_: centre(map_, height, width))
-
-    def _each(self, change: Any) -> "Problem":
-        maps = (self.reference, self.target, self.confidence, self.clean)
-        return Problem(*(change(map_) for map_ in maps))
+        return Problem(*(centre(map_, height, width) for map_ in (*self.maps, self.clean)))
 
 
 def problem(photo: Photo) -> Problem:
@@ -61,11 +67,79 @@ def problem(photo: Photo) -> Problem:
     return Problem(photo.pixels, clean + np.float32(NOISE) * noise, confidence, clean)
 
 
+def options(sigma: float) -> dict[str, Any]:
+    sigmas = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), sigma)
+    return {**sigmas, "smoothness": SMOOTHNESS}
+
+
 def solve(problem: Problem, sigma: float) -> Map:
     """Solve by the public function: the call that is timed."""
-    maps = problem.reference, problem.target, problem.confidence
-    sigmas = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), sigma)
-    result: Map = bilateral.solve(
-        *maps, **sigmas, smoothness=SMOOTHNESS, method="paper", max_iterations=STEPS
-    )
+    steps: dict[str, Any] = {"method": "paper", "max_iterations": STEPS}
+    result: Map = bilateral.solve(*problem.maps, **options(sigma), **steps)
     return result
+
+
+def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
+    """Seconds of each of `STAGES`, and the number of vertices."""
+    image = validation.reference(problem.reference, None)
+    matrix, offset = color.feature_map(3, image.highest)
+    cells = [float(sigma)] * 3
+    grid = cpu.build_grid(
+        image.pixels,
+        matrix,
+        offset,
+        cells,
+        image.highest,
+        cells[:2],
+        blur=validation.blur("paper", 5),
+        edge_guard=policy.EDGE_GUARD,
+        lowest_eigenvalue=policy.LOWEST_EIGENVALUE,
+    )
+    target = problem.target[:, :, np.newaxis]
+    splat, seen = clock(cpu.splat_target, grid, target, problem.confidence)
+    start, y = clock(cpu.start, grid, seen.weight, seen.weighted, "pyramid", SMOOTHNESS)
+    scale = seen.high - seen.low
+    data = seen.weight, seen.weighted, y, scale, SMOOTHNESS
+    steps, _ = clock(pcg, grid, "pyramid", data, STEPS)
+    slice_, _ = clock(cpu.slice_, grid, y, problem.shape)
+    seconds = (*grid.core.build_seconds, splat, start, steps, slice_)
+    return dict(zip(STAGES, seconds, strict=True)), grid.n_vertices
+
+
+def pcg(
+    grid: cpu.Grid, preconditioner: str, data: tuple[Any, ...], steps: int, callback: Any = None
+) -> None:
+    """Take exactly that many steps; the data: weights, weighted values, x, scale, smoothness."""
+    *arrays, smoothness = data
+    cpu.pcg(
+        cpu.Solver(grid, preconditioner),
+        *arrays,
+        fill=True,
+        smoothness=smoothness,
+        min_iterations=steps,
+        max_iterations=steps,
+        tolerance=-1.0,
+        movement_fraction=0.0,
+        step_noise=policy.STEP_NOISE,
+        error_window=policy.ERROR_WINDOW,
+        callback=callback,
+    )
+
+
+def peak_memory(problem: Problem, sigma: float) -> dict[str, Any]:
+    """Bytes per pixel at the peak of a call, beyond its inputs and its output."""
+    growth, size = memory.in_fresh_process(_growth, problem, sigma)
+    pixels = problem.n_pixels
+    return {
+        "sigma": sigma,
+        "pixels": pixels,
+        "bytes_per_pixel": (growth - size) / pixels,
+        "bytes_per_pixel_with_output": growth / pixels,
+    }
+
+
+def _growth(problem: Problem, sigma: float) -> tuple[int, int]:
+    solve(problem.centre(16, 16), sigma)
+    # The output is subtracted, not held before: freeing it would leave the call memory to reuse.
+    growth, result = memory.growth(lambda: solve(problem, sigma))
+    return growth, result.nbytes

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.common.cells import Cell, Results, Setting, Values, per_photograph
 from benchmarks.common.photos import Photo
-from benchmarks.common.tables import OTHERS, at_most, behind, table
+from benchmarks.common.tables import OTHERS, at_most, behind, bullets, page, table
 from benchmarks.common.timing import geometric_mean
 
 NAME = "layer"
@@ -19,7 +19,6 @@ SIDE = 1000
 MEMORY, OVERHEAD = "memory", "overhead"
 STEPS = (10, 200)
 GRADIENTS = ("target", "confidence", "smoothness")
-TARGETS = {"backward": 1.2, "growth_percent": 2.0, "error_percent": 1.0, "overhead_us": 100.0}
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -82,22 +81,20 @@ def as_text(results: Results) -> str:
         f"is {worst:.2f}. Besides the solve, the backward pass multiplies at every pixel for both "
         "gradients, while the forward pass has its grid already."
     )
-    return "\n\n".join(
-        [
-            f"CPU time of one thread by PyTorch {results['rows'][0]['torch']}, on an existing "
-            "grid, with gradients of target and confidence; and the largest error of a gradient, "
-            "in % of its norm.",
-            table(
-                results["rows"],
-                "photograph | {photograph}",
-                "data | {data}, {channels} ch., smoothness {smoothness:g}",
-                "forward, ms | {forward_ms:.1f}; backward, ms | {backward_ms:.1f}",
-                "ratio | {ratio:.2f}; error, % | {error_percent:.2f}",
-            ),
-            f'Geometric mean {results["ratio"]:.2f}. The paper: "no more costly than computing '
-            'the forward pass".',
-            behind([loss] if worst > 1 else [], "No case is behind."),
-        ]
+    return page(
+        f"CPU time of one thread by PyTorch {results['rows'][0]['torch']}, on an existing "
+        "grid, with gradients of target and confidence; and the largest error of a gradient, "
+        "in % of its norm.",
+        table(
+            results["rows"],
+            "photograph | {photograph}",
+            "data | {data}, {channels} ch., smoothness {smoothness:g}",
+            "forward, ms | {forward_ms:.1f}; backward, ms | {backward_ms:.1f}",
+            "ratio | {ratio:.2f}; error, % | {error_percent:.2f}",
+        ),
+        f'Geometric mean {results["ratio"]:.2f}. The paper: "no more costly than computing '
+        'the forward pass".',
+        behind([loss] if worst > 1 else [], "No case is behind."),
     )
 
 
@@ -106,32 +103,30 @@ def details(values: Values) -> str:
     rows = _rows(values)
     if not rows:
         return ""
-    case = "case | {photograph}, {data}, {channels} ch., {smoothness:g}"
-    worst = max(row["ratio_tc"] for row in rows)
     error = max(max(row["error"].values()) for row in rows)
     few, many = (row["bytes"] for row in values[MEMORY])
-    growth = 100 * (many / few - 1)
     calls = {name: 1e6 * seconds for name, seconds in values[OVERHEAD].items()}
     more = calls["tensors_with_grad"] - calls["arrays"]
-    parts = [
-        "## Backward time / forward time: CPU time of one thread, on an existing grid",
+    lines = [
+        "backward time / forward time, to target and confidence: "
+        f"{at_most(max(row['ratio_tc'] for row in rows), 1.2)}",
+        f"error of a gradient at the tolerance 1e-3, % of its norm: {at_most(error, 1.0)}",
+        f"peak memory of forward and backward, {few / 1e6:.1f} MB for {STEPS[0]} steps and "
+        f"{many / 1e6:.1f} MB for {STEPS[1]}, growth in %: "
+        f"{at_most(100 * (many / few - 1), 2.0, '.1f')}",
+        f"a call on 48 x 32 pixels: arrays {calls['arrays']:.0f} microseconds, tensors "
+        f"{calls['tensors']:.0f}, with a graph more than arrays: {at_most(more, 100.0, '.0f')}",
+    ]
+    return page(
+        "## CPU time of one thread, on an existing grid: backward in ms and over the forward; and "
+        "the error of each gradient in %",
         table(
             rows,
-            case,
+            "case | {photograph}, {data}, {channels} ch., {smoothness:g}",
             "forward, ms | {forward_t}; backward to target | {t:ms}: {ratio_t:.2f}",
             "and confidence | {tc:ms}: {ratio_tc:.2f}; and smoothness | {tcs:ms}: {ratio_tcs:.2f}",
+            *(f"{name} | {{error[{name}]:.2f}}" for name in GRADIENTS),
             OTHERS,
         ),
-        f"To target and confidence: {at_most(worst, TARGETS['backward'])}.",
-        "## Error of the gradients at the tolerance 1e-3, % of their norm",
-        table(rows, case, *(f"{name} | {{error[{name}]:.2f}}" for name in GRADIENTS)),
-        f"Largest: {at_most(error, TARGETS['error_percent'])}.",
-        "## Peak memory of forward and backward",
-        f"{few / 1e6:.1f} MB for {STEPS[0]} steps, {many / 1e6:.1f} MB for {STEPS[1]}, in percent "
-        f"more: {at_most(growth, TARGETS['growth_percent'], '.1f')}.",
-        "## A call on 48 x 32 pixels",
-        f"Arrays {calls['arrays']:.0f} microseconds, tensors {calls['tensors']:.0f}, with a graph "
-        f"{calls['tensors_with_grad']:.0f}; more than arrays: "
-        f"{at_most(more, TARGETS['overhead_us'], '.0f')}.",
-    ]
-    return "\n\n".join(parts)
+        bullets("## Targets", lines),
+    )

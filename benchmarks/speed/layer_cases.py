@@ -1,7 +1,5 @@
 """Measure the PyTorch layer on noisy maps of photographs: times, gradients, overhead, memory."""
 
-import json
-import sys
 import time
 from typing import Any, NamedTuple
 
@@ -133,7 +131,7 @@ def overhead(repeats: int) -> dict[str, float]:
 
 def peak_memory(side: int, steps: int) -> dict[str, Any]:
     """Bytes that a forward and a backward take at their peak, in a fresh process."""
-    return {"steps": steps, "bytes": memory.in_fresh_process(__spec__.name, side, steps)}
+    return {"steps": steps, "bytes": memory.in_fresh_process(_train, side, steps)}
 
 
 def _train(side: int, steps: int) -> int:
@@ -150,7 +148,3 @@ def _train(side: int, steps: int) -> int:
 
     train(32, 2)
     return memory.growth(lambda: train(side, steps))[0]
-
-
-if __name__ == "__main__":
-    print(json.dumps(_train(int(sys.argv[1]), int(sys.argv[2]))))

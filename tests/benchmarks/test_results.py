@@ -46,15 +46,22 @@ def test_claims_are_the_experiments_results() -> None:
 
 
 def test_a_block_for_fixed_numbers() -> None:
-    values = {"rank_least": 2.46, "rank_most": 4.8, "rank_paper": 5.0, "backward": 1.0}
-    made = {name: {"value": value} for name, value in values.items()}
-    for key, value in (("sigma", 8), ("vertices", 1234), ("ms", 43.4), ("opencv_ms", 581)):
-        made[f"cups, 8, {key}"] = {"value": value}
-    made["cups, 8, ratio"] = {"value": 13.37}
+    rank = {"least_ratio": 2.46, "largest_ratio": 4.8, "published": 5.0}
+    cups = {"photograph": "cups", "sigma": 8, "vertices": 1234, "ms": 43.4}
+    stored = {
+        "lowrank": {"results": rank},
+        "layer": {"results": {"ratio": 1.0}},
+        "speed": {"results": {"photographs": [cups | {"opencv_ms": 581, "ratio": 13.37}]}},
+    }
+    made = claims.collect(stored)
+    assert made["lowrank[least_ratio]"] == {
+        **{"value": 2.46, "file": "lowrank.json"},
+        "at": ["results", "least_ratio"],
+    }
     # the line of the backward pass is left out: its largest ratio is missing
     assert claims.block(made).splitlines() == [
         "<!-- results -->",
-        "| | bilateral | beside it |",
+        "| | bilateral | compared with |",
         "| --- | --- | --- |",
         "| low rank (supplement) | 2.5 to 4.8 times as fast | the paper: about 5 |",
         "",

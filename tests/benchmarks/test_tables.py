@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
 
 from benchmarks.common import timing
+from benchmarks.common.cells import Setting
+from benchmarks.common.data import Data
 from benchmarks.common.tables import (
     OTHERS,
     as_json,
@@ -16,13 +18,13 @@ from benchmarks.common.tables import (
     at_most,
     behind,
     plural,
+    spread,
     table,
     text_table,
 )
 from benchmarks.common.timing import Timing, geometric_mean, in_turns
-from benchmarks.speed import report
-from benchmarks.speed.compare import summary
-from benchmarks.speed.stages import STAGES
+from benchmarks.speed import bench, report
+from benchmarks.speed.cases import STAGES
 
 
 def test_a_timing_is_the_median_with_quartiles() -> None:
@@ -105,14 +107,13 @@ def test_json_of_timings() -> None:
     assert stored == {"a": {"median": 2, "low": 1, "high": 3, "repeats": 4}}
 
 
-def speed_case(photo: str, ours: float, opencv: float | None) -> dict[str, Any]:
+def speed_case(sigma: int, ours: float, opencv: float | None) -> dict[str, Any]:
     def parts(whole: float) -> dict[str, Timing]:
         stages = {stage: Timing(whole / 10, whole / 10, whole / 10, 7) for stage in STAGES}
         return {**stages, "whole": Timing(whole, whole, whole, 7)}
 
     return {
-        "photo": photo,
-        "sigma": 8,
+        "sigma": sigma,
         "vertices": 306271,
         "other_work": 0.0,
         "ours": {1: parts(2 * ours), 2: parts(ours)},
@@ -124,20 +125,54 @@ def speed_case(photo: str, ours: float, opencv: float | None) -> dict[str, Any]:
 
 
 def test_the_report_on_speed_for_fixed_times() -> None:
-    cases = [speed_case("cups", 0.05, 0.45), speed_case("path", 0.1, 0.4)]
-    assert summary(cases) == {"geometric_mean": pytest.approx(6), "minimum": pytest.approx(4)}
-    assert summary([speed_case("cups", 0.05, None)]) is None
-    settings = {"threads": (1, 2), "noise": 0.1}
-    results = {"cases": cases, "summary": summary(cases), "settings": settings}
-    text = report._against_opencv(results)
-    ours = "| cups       |     8 |  306,271 |    50.0 (50.0 .. 50.0) "
-    assert f"{ours}| 450.0 (450.0 .. 450.0) |   9.0 |" in text
-    assert "geometric mean: 6.00 (target at least 10.00: MISSED)" in text
-    assert "minimum: 4.00 (target at least 6.00: MISSED)" in text
-    stages = report._stages(results).splitlines()
+    cases = [speed_case(8, 0.05, 0.45), speed_case(16, 0.1, 0.4)]
+    parts = {"construction": 200.0, "optimization": 250.0, "total": 450.0}
+    value = {
+        "megapixels": 4.1,
+        "sigmas": {str(case["sigma"]): case for case in cases},
+        "converged_ms": 60.0,
+        "device": None,
+        "opencv": {"1": parts, "2": parts},
+    }
+    results = bench.summary({"cups": value, "import": {}}, _setting("python"))
+    assert results["ratio"] == {"geometric_mean": pytest.approx(6), "minimum": pytest.approx(4)}
+    text = bench.as_text(results)
+    ours = "| cups       |     8 |  306,271 |  50.0 "
+    assert f"{ours}|  450.0 |   9.0 |    0.0154 |   0.0167 |" in text
+    assert "| bilateral, 2 threads        |       20 ± 0 |       15 ± 0 |    50 ± 0 |" in text
+    assert "| OpenCV, 1 thread            |      200 ± 0 |      250 ± 0 |   450 ± 0 |" in text
+    assert "geometric mean 6.0, least 4.0" in text
+    alone = {"cups": value | {"sigmas": {"8": speed_case(8, 0.05, None)}}}
+    assert bench.summary(alone, _setting(None))["ratio"] is None
+
+    rows: list[dict[str, Any]] = [{"photo": "cups", **case} for case in cases]
+    stages = report._stages(rows).splitlines()
     # seven stages of 5 ms, the rest of the 50 ms, and the whole
-    assert stages[-3].split("|")[2:-1] == [
-        *("       2 ", " 5.00 ", "    5.00 ", "          5.00 ", "  5.00 ", "  5.00 "),
-        *(" 5.00 ", "  5.00 ", " 15.0 ", "  50.0 "),
+    assert [cell.strip() for cell in stages[3].split("|")[2:-1]] == [
+        *("2", *["5.00"] * 7, "15.0", "50.0 (50.0 .. 50.0)")
     ]
-    assert report._threads(results).splitlines()[-1].split()[-2] == "2.00"
+    assert stages[4].split("|")[-2].strip() == "450.0 (450.0 .. 450.0)"
+    assert report._threads(rows)[0].splitlines()[-1].split()[-2] == "2.00"
+    race = {"ratio": 3.0, "limit": 4.0}
+    growth = {"ratio": 1.3, "sizes": [{"megapixels": 16.4, "factor": 4.0}]}
+    memory, timing = {"bytes_per_pixel": 39.0}, Timing(0.05, 0.05, 0.05, 3)
+    targets = report._targets(rows, [race], [memory], growth, timing)
+    assert "geometric mean: 6.00 (target at least 10.00: MISSED)" in targets
+    assert "minimum: 4.00 (target at least 6.00: MISSED)" in targets
+    assert "0.75 (target at least 1.00: MISSED)" in targets
+    assert "bytes per pixel: 39.0 (target at most 40.0: met)" in targets
+    assert "0.30 (target at most 0.20: MISSED)" in targets
+    assert "import: 0.05 (target at most 0.10: met)" in targets
+
+
+def _setting(python: str | None) -> Setting:
+    return Setting(Data(None), True, 1, python, {}, (1, 2))
+
+
+def test_all_timings_among_values_are_listed() -> None:
+    timing = Timing(0.003, 0.002, 0.004, 5)
+    values = {"a": {"ours": timing, "n": 1}, "b": [{"peer": timing}], "c": None}
+    assert spread(values).splitlines()[4:] == [
+        "| a    | ours | 3.00 (2.00 .. 4.00) |",
+        "| b, 0 | peer | 3.00 (2.00 .. 4.00) |",
+    ]
