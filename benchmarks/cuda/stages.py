@@ -13,13 +13,12 @@ from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem
 from bilateral import color
 from bilateral.backends.cuda.grid import bistochastize, pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
-from bilateral.backends.cuda.grid.edges import Edges
 from bilateral.backends.cuda.grid.grid import assign_pixels
-from bilateral.backends.cuda.grid.keys import TileKeys, find_keys
+from bilateral.backends.cuda.grid.keys import find_keys
 from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.grid.neighbours import find_neighbours
-from bilateral.backends.cuda.grid.order import Order, sort_vertices
-from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
+from bilateral.backends.cuda.grid.order import sort_vertices
+from bilateral.backends.cuda.grid.pyramid import build_pyramid
 from bilateral.backends.cuda.grid.reference import make_binning
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats
 from bilateral.backends.cuda.solve.iteration import Iteration
@@ -71,39 +70,18 @@ class Solve:
         """Sizes of the data, not of the allocated room."""
         grid, pyramid = self._grid, self._grid.pyramid
         lower, upper = map(int, pyramid.totals)
-        codes = grid.order.codes
+        codes, words = grid.order.codes, grid.edges.words
         return Sizes(
             pixels=grid.parent.shape[0],
             channels=self._reference.shape[1],
             tiles=grid.tiles.count,
             vertices=int(grid.total),
-            edges=_count(grid.edges),
+            edges=sum(int(((words >> e) & 1).sum()) for e in range(grid.edges.directions)),
             code=codes.shape[0] * codes.element_size(),
             coarse=lower + upper,
             above=pyramid.ancestors.shape[0] * lower,
             balance_steps=bistochastize.STEPS[torch.float32],
             steps=STEPS,
-        )
-
-    def find_keys(self) -> TileKeys:
-        return find_keys(self._reference, self._grid.tiles, self._bins, self._rooms[0])
-
-    def sort(self) -> Order:
-        return sort_vertices(self._grid.tile_keys, self._grid.tiles, self._bins, 1)
-
-    def assign(self) -> Tensor:
-        grid = self._grid
-        return assign_pixels(grid.tile_keys, grid.order, grid.tiles, grid.shape)
-
-    def find_neighbours(self) -> Edges:
-        grid = self._grid
-        return find_neighbours(grid.tile_keys, grid.order, grid.tiles, self._bins)
-
-    def build_pyramid(self) -> Pyramid:
-        grid = self._grid
-        depth = 1 + grid.pyramid.ancestors.shape[0]
-        return build_pyramid(
-            grid.order, grid.tile_keys, grid.first_vertex, depth, grid.programs, self._rooms[1:]
         )
 
     def bistochastize(self) -> Tensor:
@@ -143,35 +121,32 @@ class Solve:
     def slice(self) -> Tensor:
         return splatting.slice_(self._grid, self._x)
 
-
-def _count(edges: Edges) -> int:
-    """Count the edges of both directions."""
-    return sum(int(((edges.words >> e) & 1).sum()) for e in range(edges.directions))
-
-
-STAGES: dict[str, Callable[[Solve], Any]] = {
-    "colours of tiles": Solve.find_keys,
-    "order": Solve.sort,
-    "assignment of pixels": Solve.assign,
-    "neighbours": Solve.find_neighbours,
-    "pyramid": Solve.build_pyramid,
-    "bistochastization": Solve.bistochastize,
-    "survey and splat": Solve.survey_and_splat,
-    "start": Solve.start,
-    "preconditioner": Solve.precondition,
-    "first residual": Solve.begin,
-    "steps": Solve.step,
-    "slice": Solve.slice,
-}
-"""In the order of a solve and of `floors.FLOORS`."""
+    @property
+    def stages(self) -> dict[str, Callable[[], Any]]:
+        """In the order of a solve and of `floors.FLOORS`."""
+        grid, bins, rooms = self._grid, self._bins, self._rooms
+        keys, order, tiles = grid.tile_keys, grid.order, grid.tiles
+        depth = 1 + grid.pyramid.ancestors.shape[0]
+        pyramid = order, keys, grid.first_vertex, depth, grid.programs, rooms[1:]
+        return {
+            "colours of tiles": lambda: find_keys(self._reference, tiles, bins, rooms[0]),
+            "order": lambda: sort_vertices(keys, tiles, bins, 1),
+            "assignment of pixels": lambda: assign_pixels(keys, order, tiles, grid.shape),
+            "neighbours": lambda: find_neighbours(keys, order, tiles, bins),
+            "pyramid": lambda: build_pyramid(*pyramid),
+            "bistochastization": self.bistochastize,
+            "survey and splat": self.survey_and_splat,
+            "start": self.start,
+            "preconditioner": self.precondition,
+            "first residual": self.begin,
+            "steps": self.step,
+            "slice": self.slice,
+        }
 
 
 def stages(problem: Problem, replays: int) -> tuple[dict[str, Timing], Sizes]:
     """Time each stage on the current device, as a recording of its own."""
     solve = Solve(problem, torch.device("cuda", torch.cuda.current_device()))
-
-    def time(run: Callable[[Solve], Any]) -> Timing:
-        before = solve.begin_again if run is Solve.step else None
-        return timed(lambda: run(solve), replays, before)
-
-    return {name: time(run) for name, run in STAGES.items()}, solve.sizes
+    before = {"steps": solve.begin_again}
+    times = {name: timed(run, replays, before.get(name)) for name, run in solve.stages.items()}
+    return times, solve.sizes

@@ -1,6 +1,6 @@
 """Measure the loss by step of conjugate gradients: the paper's Figure 3."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,13 @@ import bilateral
 from benchmarks.common import figures
 from benchmarks.common.cells import Cell, Results, Setting, Values, per_photograph
 from benchmarks.common.photos import Photo
-from benchmarks.common.tables import plural, table
+from benchmarks.common.tables import page, plural, table
 from benchmarks.common.timing import clock
-from benchmarks.speed.cases import SIGMAS, SMOOTHNESS, Problem, problem
+from benchmarks.speed.cases import SIGMAS, SMOOTHNESS, pcg, problem
 from benchmarks.speed.convergence import Case
 from bilateral.backends import cpu
 from bilateral.grid import core_of
-from bilateral.numerics import policy, system
+from bilateral.numerics import system
 
 NAME = "convergence"
 TITLE = "Convergence (Figure 3)"
@@ -52,135 +52,89 @@ def measure_photograph(photo: Photo, setting: Setting) -> dict[str, Any]:
     bilateral.set_num_threads(setting.threads[-1])
     task = problem(photo)
     grid = bilateral.BilateralGrid(task.reference, *[SIGMAS[0]] * 3)
-    known = SPARSE_CASE.confidence(task.shape)
-    return {
-        "vertices": grid.n_vertices,
-        DENSE: _losses(grid, task, task.confidence, SMOOTHNESS),
-        SPARSE: _losses(grid, task, known, SPARSE_CASE.smoothness),
-    }
-
-
-def _losses(
-    grid: bilateral.BilateralGrid, task: Problem, confidence: Any, smoothness: float
-) -> dict[str, Any]:
     target = task.target[..., np.newaxis].astype(np.float64)
-    seen = system.observe(grid, target, confidence.astype(np.float64), smoothness)
-    assert seen is not None
+    confidences = {DENSE: task.confidence, SPARSE: SPARSE_CASE.confidence(task.shape)}
+    value: dict[str, Any] = {"vertices": grid.n_vertices}
+    for kind, smoothness in ((DENSE, SMOOTHNESS), (SPARSE, SPARSE_CASE.smoothness)):
+        seen = system.observe(grid, target, confidences[kind].astype(np.float64), smoothness)
+        value[kind] = _losses(core_of(grid), seen)
+    return value
+
+
+def _losses(core: cpu.Grid, seen: system.System) -> dict[str, Any]:
     curves, seconds = {}, {}
     for name, (preconditioner, initial) in METHODS.items():
-        curve = _curve_of_multigrid if preconditioner == "multigrid" else _curve
-        curves[name] = curve(grid, seen, preconditioner, initial)
-        seconds[name] = _seconds_per_step(grid, seen, preconditioner, initial)
+        start = cpu.start(core, seen.weight, seen.weighted, initial, seen.smoothness)
+        curves[name] = _curve(core, seen, preconditioner, start)
+        few, many = (
+            min(clock(_pcg, core, seen, preconditioner, start, steps)[0] for _ in range(3))
+            for steps in (1, TIMED + 1)
+        )
+        seconds[name] = (many - few) / TIMED
     least = min(curve[-1] for curve in curves.values())
     worst = max(curve[0] for curve in curves.values())
-    return {
-        "losses": {
-            name: [max(0.0, (loss - least) / (worst - least)) for loss in curve]
-            for name, curve in curves.items()
-        },
-        "seconds_per_step": seconds,
+    losses = {
+        name: [max(0.0, (loss - least) / (worst - least)) for loss in curve]
+        for name, curve in curves.items()
     }
+    return {"losses": losses, "seconds_per_step": seconds}
 
 
-def _curve(
-    grid: bilateral.BilateralGrid, seen: system.System, preconditioner: str, initial: str
-) -> list[float]:
-    """The loss of Eq. 5, less its constant, after each of `STEPS`."""
-    y = cpu.start(core_of(grid), seen.weight, seen.weighted, initial, seen.smoothness)
-    losses = [_loss(grid, seen, y)]
+def _curve(core: cpu.Grid, seen: system.System, preconditioner: str, start: Map) -> list[float]:
+    """The loss after each of `STEPS`."""
+    losses = [_loss(core, seen, start)]
+    if preconditioner == "multigrid":  # between steps, x is in another order: a run per point
+        runs = [steps for steps in STEPS[1:] if steps <= MULTIGRID_STEPS]
+        ends = [_pcg(core, seen, preconditioner, start, steps) for steps in runs]
+        return losses + [_loss(core, seen, y) for y in ends]
 
-    def after(step: int, _: float) -> None:
+    def after(y: Map, step: int) -> None:
         if step in STEPS:
-            losses.append(_loss(grid, seen, y))
+            losses.append(_loss(core, seen, y))
 
-    _pcg(grid, seen, y, preconditioner, STEPS[-1], after)
-    return losses
-
-
-def _curve_of_multigrid(
-    grid: bilateral.BilateralGrid, seen: system.System, preconditioner: str, initial: str
-) -> list[float]:
-    """The same up to `MULTIGRID_STEPS`, one run per point: between steps, x is in another order."""
-    start = cpu.start(core_of(grid), seen.weight, seen.weighted, initial, seen.smoothness)
-    losses = [_loss(grid, seen, start)]
-    for steps in STEPS[1:]:
-        if steps <= MULTIGRID_STEPS:
-            y = start.copy()
-            _pcg(grid, seen, y, preconditioner, steps, None)
-            losses.append(_loss(grid, seen, y))
+    _pcg(core, seen, preconditioner, start, STEPS[-1], after)
     return losses
 
 
 def _pcg(
-    grid: bilateral.BilateralGrid,
+    core: cpu.Grid,
     seen: system.System,
-    y: Map,
     preconditioner: str,
+    start: Map,
     steps: int,
-    callback: Any,
-) -> None:
-    cpu.pcg(
-        cpu.Solver(core_of(grid), preconditioner),
-        seen.weight,
-        seen.weighted,
-        y,
-        seen.scale,
-        fill=True,
-        smoothness=seen.smoothness,
-        min_iterations=steps,
-        max_iterations=steps,
-        tolerance=-1.0,
-        movement_fraction=0.0,
-        step_noise=policy.STEP_NOISE,
-        error_window=policy.ERROR_WINDOW,
-        callback=callback,
-    )
+    after: Callable[[Map, int], None] | None = None,
+) -> Map:
+    y = start.copy()
+    data = seen.weight, seen.weighted, y, seen.scale, seen.smoothness
+    pcg(core, preconditioner, data, steps, after and (lambda step, _: after(y, step)))
+    return y
 
 
-def _loss(grid: bilateral.BilateralGrid, seen: system.System, y: Map) -> float:
+def _loss(core: cpu.Grid, seen: system.System, y: Map) -> float:
+    """The loss of Eq. 5, less its constant."""
     # parts without data keep their values: their smoothness does not count
-    y = y * cpu.with_data(core_of(grid), seen.weight)[:, np.newaxis]
-    smooth = seen.smoothness * cpu.smoothness_product(core_of(grid), y, y)
+    y = y * cpu.with_data(core, seen.weight)[:, np.newaxis]
+    smooth = seen.smoothness * cpu.smoothness_product(core, y, y)
     data = float(np.sum(seen.weight[:, np.newaxis] * y * y))
     return (smooth + data) / 2 - float(np.sum(seen.weighted * y))
 
 
-def _seconds_per_step(
-    grid: bilateral.BilateralGrid, seen: system.System, preconditioner: str, initial: str
-) -> float:
-    start = cpu.start(core_of(grid), seen.weight, seen.weighted, initial, seen.smoothness)
-    few, many = (
-        min(clock(_pcg, grid, seen, start.copy(), preconditioner, steps, None)[0] for _ in range(3))
-        for steps in (1, TIMED + 1)
-    )
-    return (many - few) / TIMED
-
-
 def summary(values: Values, _: Setting) -> Results:
-    results: Results = {"photographs": list(values)}
+    results: Results = {"photographs": list(values), DENSE: {}, SPARSE: {}}
     for kind in (DENSE, SPARSE):
-        results[kind] = {}
         for name in METHODS:
             curves = [value[kind]["losses"][name] for value in values.values()]
-            low, median, high = np.percentile(curves, [25, 50, 75], axis=0).tolist()
+            quartiles = np.percentile(curves, [25, 50, 75], axis=0).tolist()
             seconds = [value[kind]["seconds_per_step"][name] for value in values.values()]
             results[kind][name] = {
-                "steps": STEPS[: len(median)],
-                "low": low,
-                "median": median,
-                "high": high,
+                "steps": STEPS[: len(curves[0])],
+                **dict(zip(("low", "median", "high"), quartiles, strict=True)),
                 "ms_per_step": 1e3 * float(np.median(seconds)),
             }
     return results
 
 
 def as_text(results: Results) -> str:
-    parts = [
-        "The loss after so many steps, 0 at its minimum and 1 at the worst start: median over "
-        f"{plural(len(results['photographs']), 'photograph')}; the figure has the 25th to 75th "
-        f"percentiles. Sigma {SIGMAS[0]}. The paper shows its figure without numbers.\n\n"
-        f"![Loss by step]({FIGURE})"
-    ]
     titles = {
         DENSE: f"Dense: confidence 1 at 1/16 of the pixels and 0.01 elsewhere, smoothness "
         f"{SMOOTHNESS:g}",
@@ -188,15 +142,23 @@ def as_text(results: Results) -> str:
         f"{SPARSE_CASE.smoothness:g}",
     }
     columns = [f"{'start' if s == 0 else s} | {{at[{s}]:.1e}}" for s in SHOWN]
+    columns = ["preconditioner, start | {name}", *columns, "ms per step | {ms_per_step:.2f}"]
+    parts = []
     for kind, title in titles.items():
-        rows = []
-        for name, row in results[kind].items():
-            losses = dict.fromkeys(SHOWN) | dict(zip(row["steps"], row["median"], strict=True))
-            rows.append({"name": name, "ms": row["ms_per_step"], "at": losses})
-        header = "preconditioner, start | {name}"
-        body = table(rows, header, *columns, "ms per step | {ms:.2f}", missing="")
-        parts.append(f"### {title}\n\n{body}")
-    return "\n\n".join([*parts, _behind(results)])
+        rows = [
+            {**row, "name": name, "at": dict.fromkeys(SHOWN)} for name, row in results[kind].items()
+        ]
+        for row in rows:
+            row["at"] |= dict(zip(row["steps"], row["median"], strict=True))
+        parts += [f"### {title}", table(rows, *columns, missing="")]
+    return page(
+        "The loss after so many steps, 0 at its minimum and 1 at the worst start: median over "
+        f"{plural(len(results['photographs']), 'photograph')}; the figure has the 25th to 75th "
+        f"percentiles. Sigma {SIGMAS[0]}. The paper shows its figure without numbers.",
+        f"![Loss by step]({FIGURE})",
+        *parts,
+        _behind(results),
+    )
 
 
 def _behind(results: Results) -> str:

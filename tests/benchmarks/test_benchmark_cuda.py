@@ -73,14 +73,15 @@ def test_stages_are_those_of_a_solve() -> None:
     if not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("no GPU that PyTorch can use, and no interpreter")  # see conftest.py
     pytest.importorskip("triton", reason="the kernels need Triton")
-    from benchmarks.cuda.stages import SIGMA, STAGES, Solve
+    from benchmarks.cuda.stages import SIGMA, Solve
     from support.edge_tables import table
 
     photo = own("coffee")
     task = problem(Photo(photo.name, centre(photo.pixels, 10, 17)))
     taken_apart = Solve(task, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    assert [*STAGES] == [*FLOORS]
-    made = {name: run(taken_apart) for name, run in STAGES.items() if name != "steps"}
+    runs = taken_apart.stages
+    assert [*runs] == [*FLOORS]
+    made = {name: run() for name, run in runs.items() if name != "steps"}
     grid = taken_apart._grid
     assert int(grid.total) <= grid.room
     there = int(grid.total)

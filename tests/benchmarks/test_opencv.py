@@ -13,7 +13,7 @@ from benchmarks.common.cells import Setting
 from benchmarks.common.data import Data
 from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
-from benchmarks.quality import depth_cases, filters, median, superres
+from benchmarks.quality import depth_cases, filters, superres
 from benchmarks.quality.depth_cases import Case
 from benchmarks.quality.superres_scenes import Scene
 from benchmarks.speed.cases import problem
@@ -113,13 +113,13 @@ def test_opencvs_solver_gets_bgr_and_its_error_is_measured(python: str) -> None:
 
 
 def test_medians_are_compared_bit_by_bit(python: str) -> None:
-    rows = median.compare(PHOTO, python, (1,), 1)
+    rows = filters.medians(PHOTO, python, (1,), 1)
     peers = {(row["image"], row["size"]): row["opencv"] is not None for row in rows}
     images = ("uint8", "uint16", "float32", "float64", "float32, 5% NaN")
     assert peers == {(name, size): name in images[:3] for name in images for size in (3, 5)}
     assert [row["scipy"] is None for row in rows] == ["NaN" in row["image"] for row in rows]
     with pytest.raises(RuntimeError, match="our medians differ from those of OpenCV"):
-        median._same(np.zeros(3), np.ones(3), "OpenCV")
+        filters._same(np.zeros(3), np.ones(3), "OpenCV")
 
 
 def test_the_difference_from_opencvs_domain_transform(python: str) -> None:
