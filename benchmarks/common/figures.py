@@ -19,8 +19,7 @@ Array = NDArray[Any]
 
 mpl.use("Agg")
 mpl.rcParams.update({"svg.hashsalt": "bilateral", "svg.fonttype": "none"})  # reproducible files
-mpl.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
-mpl.rcParams.update({"axes.grid": True, "grid.alpha": 0.3, "legend.frameon": False})
+mpl.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True})
 COLOURS = ("#9a9a9a", "#56b4e9", "#e69f00", "#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 
@@ -85,35 +84,20 @@ def trade_off(
 
 
 def _annotate(axis: Axes, points: Sequence[tuple[str, float, float]]) -> None:
-    """Write names beside points, shifted so that they cover little, in points of 1/72 inch."""
-    scale = 72 / axis.figure.get_dpi()
-    dots = [scale * axis.transData.transform((x, y)) for _, x, y in points]
-    right = scale * axis.get_window_extent().x1
-    line = {"arrowstyle": "-", "lw": 0.5, "color": "gray", "shrinkA": 0, "shrinkB": 2}
+    """Write names to the right of points, from above, each below the names that it would cover."""
+    scale = 72 / axis.figure.get_dpi()  # to points of 1/72 inch
     placed: list[tuple[float, float, float]] = []
-    pairs = zip(points, dots, strict=True)
-    for (name, x, y), (px, py) in sorted(pairs, key=lambda pair: -float(pair[1][1])):
-        width, places = 3.7 * len(name) + 3, []
-        for side in (1, -1):
-            left = px + 5 if side == 1 else px - 5 - width
-            for shift in (0, 5, -5, 9, -9, 13, -13, 18, -18):
-                names = sum(
-                    abs(py + shift - oy) < 8 and left < ox + ow and ox < left + width
-                    for ox, oy, ow in placed
-                )
-                others = sum(
-                    left - 3 < dx < left + width + 3 and abs(dy - py - shift) < 6
-                    for dx, dy in dots
-                    if (dx, dy) != (px, py)
-                )
-                covered = names + others + 2 * (left + width > right)
-                places.append((covered, abs(shift), -side, shift, left))
-        _, _, side, shift, left = min(places)
-        placed.append((left, py + shift, width))
-        options: dict[str, Any] = {"ha": "left" if side == -1 else "right", "va": "center"}
-        options |= {"textcoords": "offset points", "fontsize": 7}
-        at = (-5 * side, shift)
-        axis.annotate(name, (x, y), xytext=at, arrowprops=line if shift else None, **options)
+    line = {"arrowstyle": "-", "lw": 0.5, "color": "gray", "shrinkA": 0, "shrinkB": 2}
+    options: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7, "va": "center"}
+    for name, x, y in sorted(points, key=lambda point: -point[2]):
+        left, height = scale * axis.transData.transform((x, y)) + (5, 0)
+        right, at = left + 3.7 * len(name) + 3, height
+        for other_left, other_right, other in placed:
+            if left < other_right and other_left < right:
+                at = min(at, other - 8)
+        placed.append((left, right, at))
+        moved = line if at < height else None
+        axis.annotate(name, (x, y), xytext=(5, at - height), arrowprops=moved, **options)
 
 
 def bars(groups: dict[str, dict[str, tuple[float, float | None]]], label: str, file: Path) -> None:

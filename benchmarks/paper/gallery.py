@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.common import figures
 from benchmarks.common.cells import Cell, Results, Setting, Values
+from benchmarks.common.tables import page
 from benchmarks.quality import baselines, colorization_scenes
 from benchmarks.quality.colorization import chroma_psnr, clipped, levin_chroma
 from benchmarks.quality.depth import MARGIN
@@ -22,26 +22,24 @@ NAME = "gallery"
 TITLE = "Pictures (Figures 1, 4 and 5)"
 DATA: str | None = None
 
-Array = NDArray[Any]
-
 FACTOR = 8
 STEREO, SUPERRES, COLOURS = (f"gallery-{name}.png" for name in ("stereo", "superres", "colours"))
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
-    yield Cell("stereo", partial(stereo, setting.quick))
-    yield Cell("superres", partial(superres, setting.quick))
-    yield Cell("colorization", partial(colours, setting.quick))
+    for name, work in (("stereo", stereo), ("superres", superres), ("colorization", colours)):
+        yield Cell(name, partial(work, setting.quick))
 
 
 def stereo(quick: bool) -> dict[str, Any]:
     case = motorcycle(quick)
     refined = refine_depth(case.disparity, case.photo, preset="stereo")
     target = np.where(case.disparity > 0, case.disparity, np.nan)
+    confidence = np.clip(edge_aware_variance(target, case.photo, margin=MARGIN), 0, 1)
     return {
         "photo": case.photo,
         "input": case.disparity,
-        "confidence": edge_aware_variance(target, case.photo, margin=MARGIN),
+        "confidence": np.dstack([(255 * confidence).astype(np.uint8)] * 3),
         "output": refined,
         "before": errors(case.disparity, case.truth, case.seen),
         "after": errors(refined, case.truth, case.seen),
@@ -84,54 +82,36 @@ def summary(values: Values, _: Setting) -> Results:
 def as_text(results: Results) -> str:
     before, after = (results["stereo"][name] for name in ("before", "after"))
     rmse, psnr = results["superres"], results["colorization"]
-    return "\n\n".join(
-        [
-            "Of scikit-image's Motorcycle (Scharstein et al. 2014) and coffee, whatever --data is: "
-            "the data sets' own pictures are not ours to show.",
-            f"![A disparity map before and after]({STEREO})",
-            f"Like Figure 1: block matching (mean error {before['mean']:.2f}, RMSE "
-            f"{before['rms']:.2f} px) and `refine_depth` ({after['mean']:.2f}, "
-            f"{after['rms']:.2f}).",
-            f"![A depth map enlarged]({SUPERRES})",
-            f"Like Figure 4: x{results['factor']}, RMSE where the input is known "
-            f"{rmse['input']:.2f} (nearest), "
-            f'{rmse["paper"]:.2f} (`preset="paper"`), {rmse["best"]:.2f} (`best`).',
-            f"![A photograph colorized]({COLOURS})",
-            f"Like Figure 5: chroma at {psnr['levin']:.1f} dB (Levin et al.) and "
-            f"{psnr['ours']:.1f} dB (ours).",
-        ]
+    return page(
+        "Of scikit-image's Motorcycle (Scharstein et al. 2014) and coffee, whatever --data is: "
+        "the data sets' own pictures are not ours to show.",
+        f"![A disparity map before and after]({STEREO})",
+        f"Like Figure 1: block matching (mean error {before['mean']:.2f}, RMSE "
+        f"{before['rms']:.2f} px) and `refine_depth` ({after['mean']:.2f}, {after['rms']:.2f}).",
+        f"![A depth map enlarged]({SUPERRES})",
+        f"Like Figure 4: x{results['factor']}, RMSE where the input is known {rmse['input']:.2f} "
+        f'(nearest), {rmse["paper"]:.2f} (`preset="paper"`), {rmse["best"]:.2f} (`best`).',
+        f"![A photograph colorized]({COLOURS})",
+        f"Like Figure 5: chroma at {psnr['levin']:.1f} dB (Levin et al.) and "
+        f"{psnr['ours']:.1f} dB (ours).",
     )
 
 
 def draw(values: Values, _: Results, folder: Path) -> None:
-    s, z, c = (values[name] for name in ("stereo", "superres", "colorization"))
-    confidence = (255 * plain_gray(s["confidence"])).astype(np.uint8)
-    figures.panels(
-        [
-            [("input: block matching", s["input"]), ("output: refine_depth", s["output"])],
-            [("input confidence", confidence), ("reference", s["photo"])],
-        ],
-        folder / STEREO,
-        width=6.4,
-    )
-    figures.panels(
-        [
-            [
-                ("true depth", z["truth"]),
-                (f"input, x{FACTOR}", z["input"]),
-                ('preset="paper"', z["paper"]),
-                ('preset="best"', z["best"]),
-            ]
-        ],
-        folder / SUPERRES,
-    )
-    figures.panels(
-        [[("input", c["marked"]), ("Levin et al. 2004", c["levin"]), ("bilateral", c["ours"])]],
-        folder / COLOURS,
-        width=7.5,
-    )
-
-
-def plain_gray(values: Array) -> Array:
-    """Clip to 0 to 1 and repeat as three equal channels."""
-    return np.repeat(np.clip(values, 0, 1)[..., np.newaxis], 3, axis=2)
+    stereo = {
+        "input": "input: block matching",
+        "output": "output: refine_depth",
+        "confidence": "input confidence",
+        "photo": "reference",
+    }
+    superres = {"truth": "true depth", "input": f"input, x{FACTOR}"}
+    superres |= {"paper": 'preset="paper"', "best": 'preset="best"'}
+    colours = {"marked": "input", "levin": "Levin et al. 2004", "ours": "bilateral"}
+    for file, name, titles, columns, width in (
+        (STEREO, "stereo", stereo, 2, 6.4),
+        (SUPERRES, "superres", superres, 4, 9.0),
+        (COLOURS, "colorization", colours, 3, 7.5),
+    ):
+        pictures = [(title, values[name][key]) for key, title in titles.items()]
+        rows = [pictures[i : i + columns] for i in range(0, len(pictures), columns)]
+        figures.panels(rows, folder / file, width)

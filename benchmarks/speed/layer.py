@@ -1,14 +1,28 @@
 """Measure the PyTorch layer: backward against forward (section 3), gradients, memory, overhead."""
 
-import importlib.util
+import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+import bilateral
+from benchmarks.common import memory
 from benchmarks.common.cells import Cell, Results, Setting, Values, per_photograph
-from benchmarks.common.photos import Photo
+from benchmarks.common.machine import Others
+from benchmarks.common.photos import Photo, centre
 from benchmarks.common.tables import OTHERS, at_most, behind, bullets, page, table
-from benchmarks.common.timing import geometric_mean
+from benchmarks.common.timing import Timing, geometric_mean, stopwatch
+
+try:
+    import torch
+
+    import bilateral.torch
+    from bilateral.torch import autograd as derivatives
+    from bilateral.torch.options import LayerOptions
+except ImportError:  # PyTorch is an extra
+    torch = None
 
 NAME = "layer"
 TITLE = "Backward over forward (section 3)"
@@ -16,34 +30,146 @@ DATA = "hires"
 REPEATS = 15
 
 SIDE = 1000
+NOISE = 0.1
 MEMORY, OVERHEAD = "memory", "overhead"
 STEPS = (10, 200)
-GRADIENTS = ("target", "confidence", "smoothness")
+MAPS = ("target", "confidence", "smoothness")
+GRADIENTS = ("t", "tc", "tcs")  # of the first, of the first two, of all three maps
+SIGMAS = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), 8)
+# name, fraction of known pixels, channels, smoothness
+SETTINGS = (
+    ("dense", 1.0, 1, 4.0),
+    ("dense", 1.0, 3, 4.0),
+    ("sparse", 0.02, 1, 4.0),
+    ("sparse", 0.02, 1, 128.0),
+)
+
+
+class Case(NamedTuple):
+    """The tensors of a solve, all (1, C, H, W), by `MAPS`, and the true map."""
+
+    reference: Any
+    maps: tuple[Any, Any, Any]
+    truth: Any
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
-    if importlib.util.find_spec("torch") is None:
+    if torch is None:
         return
     yield from per_photograph(measure_photograph, setting, at_most=3)
     if not setting.paper:
-        from benchmarks.speed import layer_cases
-
         side, calls = (200, 5) if setting.quick else (SIDE, 300)
-        yield Cell(MEMORY, lambda: [layer_cases.peak_memory(side, steps) for steps in STEPS])
-        yield Cell(OVERHEAD, partial(layer_cases.overhead, calls))
+        yield Cell(MEMORY, partial(peak_memory, side))
+        yield Cell(OVERHEAD, partial(overhead, calls))
 
 
 def measure_photograph(photo: Photo, setting: Setting) -> list[dict[str, Any]]:
-    from benchmarks.speed import layer_cases  # PyTorch is an extra
-
     rows = []
-    for kind, known, channels, smoothness in layer_cases.SETTINGS:
-        case = layer_cases.case(photo, SIDE, known, channels, smoothness)
-        name = {"photograph": photo.name, "torch": layer_cases.torch.__version__, "data": kind}
+    for kind, known, channels, smoothness in SETTINGS:
+        case = make_case(photo, known, channels, smoothness)
+        name = {"photograph": photo.name, "torch": torch.__version__, "data": kind}
         name |= {"channels": channels, "smoothness": smoothness}
-        times = layer_cases.cost(case, setting.repeats)
-        rows.append(name | times | {"error": layer_cases.error(case)})
+        rows.append(name | cost(case, setting.repeats) | {"error": error(case)})
     return rows
+
+
+def make_case(photo: Photo, known: float, channels: int, smoothness: float) -> Case:
+    """Take a photograph's middle with its own grey values plus noise as the target."""
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.from_numpy(centre(photo.pixels, SIDE, SIDE)).permute(2, 0, 1)[None]
+    truth = (pixels.float().mean(1, keepdim=True) / 255).expand(-1, channels, -1, -1)
+    noise = torch.randn(truth.shape, generator=generator)
+    confidence = torch.rand(1, 1, *truth.shape[2:], generator=generator) + 0.1
+    confidence[torch.rand(confidence.shape, generator=generator) > known] = 0
+    target = (truth + NOISE * noise).contiguous(memory_format=torch.channels_last)
+    return Case(pixels, (target, confidence, torch.tensor(smoothness)), truth)
+
+
+def cost(case: Case, repeats: int) -> dict[str, Any]:
+    """Time the backward in turns with the forward, by CPU time, on an existing grid.
+
+    One thread, so that other work on the machine matters least: forward and backward share their
+    code, and threads speed up both alike.
+    """
+    threads = bilateral.get_num_threads(), torch.get_num_threads()
+    bilateral.set_num_threads(1)
+    torch.set_num_threads(1)
+    options = LayerOptions.checked({**SIGMAS, "blur": "paper", "reference_max": None}, 3)
+    _, grid = derivatives.solve(case.reference, *case.maps, None, options)
+    seconds = {name: list[float]() for of in GRADIENTS for name in (of, f"forward_{of}")}
+    others = Others()
+    for _ in range(repeats + 1):  # one warm-up
+        for of in GRADIENTS:
+            inputs = [value.detach().requires_grad_() for value in case.maps[: len(of)]]
+            tensors = *inputs, *case.maps[len(of) :]
+            began = time.process_time()
+            y, _ = derivatives.solve(case.reference, *tensors, grid, options)
+            seconds[f"forward_{of}"].append(time.process_time() - began)
+            h = (y.detach() - case.truth) / y.numel()
+            began = time.process_time()
+            torch.autograd.grad(y, inputs, h)
+            seconds[of].append(time.process_time() - began)
+    bilateral.set_num_threads(threads[0])
+    torch.set_num_threads(threads[1])
+    times = {name: Timing.of(values[1:]) for name, values in seconds.items()}
+    # A forward whose confidence needs a gradient solves more accurately: each ratio has its own.
+    ratios = {f"ratio_{of}": times[of].median / times[f"forward_{of}"].median for of in GRADIENTS}
+    return {**times, **ratios, "other_work": others.cores()}
+
+
+def error(case: Case) -> dict[str, float]:
+    """Errors of the gradients for one loss gradient, in percent of their norms."""
+
+    def solve(dtype: Any, tolerance: float) -> tuple[Any, list[Any]]:
+        inputs = [value.to(dtype).clone().requires_grad_() for value in case.maps]
+        t, c, s = inputs
+        options = {"tolerance": tolerance, "max_iterations": 300}
+        return bilateral.torch.solve(case.reference, t, c, smoothness=s, **options), inputs
+
+    exact, inputs = solve(torch.float64, 1e-9)
+    h = (exact.detach() - case.truth) / exact.numel()
+    expected = torch.autograd.grad(exact, inputs, h)
+    usual, inputs = solve(torch.float32, 1e-3)
+    gradients = torch.autograd.grad(usual, inputs, h.float())
+    pairs = zip(MAPS, gradients, expected, strict=True)
+    return {name: 100 * float((one - other).norm() / other.norm()) for name, one, other in pairs}
+
+
+def overhead(repeats: int) -> dict[str, float]:
+    """Time a call on a small image for arrays and for tensors, in turns: the least seconds."""
+    rng = np.random.default_rng(0)
+    pixels, values = rng.random((32, 48, 3), np.float32), rng.random((32, 48), np.float32)
+    photo, target = torch.from_numpy(pixels).permute(2, 0, 1), torch.from_numpy(values)[None]
+    learned = target.clone().requires_grad_()
+    calls = {
+        "arrays": stopwatch(bilateral.solve, pixels, values),
+        "tensors": stopwatch(bilateral.torch.solve, photo, target),
+        "tensors_with_grad": stopwatch(bilateral.torch.solve, photo, learned),
+    }
+    rounds = [{name: call() for name, call in calls.items()} for _ in range(repeats)]
+    return {name: min(seconds[name] for seconds in rounds) for name in calls}
+
+
+def peak_memory(side: int) -> list[dict[str, Any]]:
+    """Bytes that a forward and a backward take at their peak, each in a fresh process."""
+    runs = {steps: memory.in_fresh_process(_train, side, steps) for steps in STEPS}
+    return [{"steps": steps, "bytes": count} for steps, count in runs.items()]
+
+
+def _train(side: int, steps: int) -> int:
+    generator = torch.Generator().manual_seed(0)
+    coarse = torch.rand(1, 3, side // 16, side // 16, generator=generator)
+    photo = torch.nn.functional.interpolate(coarse, (side, side), mode="bilinear")
+    target, confidence = (torch.rand(1, 1, side, side, generator=generator) for _ in range(2))
+
+    def train(size: int, steps: int) -> None:
+        t, c = (x[..., :size, :size].clone().requires_grad_() for x in (target, confidence))
+        options = {"tolerance": 0.0, "max_iterations": steps}
+        y = bilateral.torch.solve(photo[..., :size, :size], t, c, **options)
+        y.square().sum().backward()
+
+    train(32, 2)
+    return memory.growth(lambda: train(side, steps))[0]
 
 
 def _rows(values: Values) -> list[dict[str, Any]]:
@@ -125,7 +251,7 @@ def details(values: Values) -> str:
             "case | {photograph}, {data}, {channels} ch., {smoothness:g}",
             "forward, ms | {forward_t}; backward to target | {t:ms}: {ratio_t:.2f}",
             "and confidence | {tc:ms}: {ratio_tc:.2f}; and smoothness | {tcs:ms}: {ratio_tcs:.2f}",
-            *(f"{name} | {{error[{name}]:.2f}}" for name in GRADIENTS),
+            *(f"{name} | {{error[{name}]:.2f}}" for name in MAPS),
             OTHERS,
         ),
         bullets("## Targets", lines),
