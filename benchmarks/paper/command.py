@@ -8,9 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-
 from benchmarks.common import command
 from benchmarks.common.cache import Cache
 from benchmarks.common.cells import Setting
@@ -50,23 +47,14 @@ def run(chosen: list[ModuleType], setting: Setting, cache: Cache, folder: Path) 
     """Measure, print and write, experiment by experiment."""
     began = time.perf_counter()
     plan = {module.NAME: list(module.cells(setting)) for module in chosen}
-    columns = MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    # On standard error, so that the tables can be piped.
-    console = Console(stderr=True)
-    with Progress(*Progress.get_default_columns()[:2], *columns, console=console) as progress:
-        task = progress.add_task("", total=sum(map(len, plan.values())))
-        for module in chosen:
-            entries: dict[str, dict[str, Any]] = {}
-            for cell in plan[module.NAME]:
-                name = f"{module.NAME}: {cell.name}"
-                progress.update(task, description=name)
-                cached = cache.get(module, cell)
-                entries[cell.name] = entry = cached or cache.measure(module, cell)
-                progress.advance(task)
-                if not console.is_terminal:
-                    command.say(
-                        f"{name}: cached" if cached else f"{name}: {entry['seconds']:.1f} s"
-                    )
-            print(report.write(module, entries, setting, folder), flush=True)
+    for module in chosen:
+        entries: dict[str, dict[str, Any]] = {}
+        for i, cell in enumerate(plan[module.NAME], 1):
+            cached = cache.get(module, cell)
+            entries[cell.name] = entry = cached or cache.measure(module, cell)
+            how = "cached" if cached else f"{entry['seconds']:.1f} s"
+            # On standard error, so that the tables can be piped.
+            command.say(f"{module.NAME} {i}/{len(plan[module.NAME])}: {cell.name}: {how}")
+        print(report.write(module, entries, setting, folder), flush=True)
     report.index(EXPERIMENTS, folder)
     print(f"Written to {folder} in {time.perf_counter() - began:.0f} s.")

@@ -10,10 +10,9 @@ import numpy as np
 from benchmarks.common import figures
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.tables import page
-from benchmarks.quality import baselines, colorization_scenes
+from benchmarks.quality import baselines, colorization
 from benchmarks.quality.colorization import chroma_psnr, clipped, levin_chroma
-from benchmarks.quality.depth import MARGIN
-from benchmarks.quality.depth_cases import errors, motorcycle
+from benchmarks.quality.depth import MARGIN, errors, motorcycle
 from benchmarks.quality.superres_scenes import made, rms
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import colorize, refine_depth, superres_depth
@@ -61,8 +60,8 @@ def superres(quick: bool) -> dict[str, Any]:
 
 
 def colours(quick: bool) -> dict[str, Any]:
-    scene = next(colorization_scenes.made())
-    scene = colorization_scenes.small(scene, 160, 240) if quick else scene
+    scene = next(colorization.made())
+    scene = colorization.small(scene, 160, 240) if quick else scene
     gray, true, painted = scene.gray, scene.colours, scene.painted
     marked = np.where(painted[..., np.newaxis], true, gray[..., np.newaxis])
     pictures = {"levin": clipped(gray, levin_chroma(scene)), "ours": colorize(gray, true, painted)}

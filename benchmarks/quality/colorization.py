@@ -1,16 +1,20 @@
 """Colorization from strokes (section 5.3) against Levin et al. 2004: quality and speed."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from skimage import data, io
 from skimage.color import deltaE_ciede2000, rgb2lab
 
-from benchmarks.common import published
+from benchmarks.common import photos, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
+from benchmarks.common.photos import rgb
 from benchmarks.common.tables import (
     at_least,
     at_most,
@@ -22,10 +26,75 @@ from benchmarks.common.tables import (
     text_table,
 )
 from benchmarks.common.timing import Timing, clock, ms, repeated
-from benchmarks.quality import levin
-from benchmarks.quality.colorization_scenes import Scene, made, megapixel, scenes, small
+from benchmarks.quality import baselines
 from bilateral import color
+from bilateral.cli.demo.strokes import strokes
 from bilateral.tasks import Colorizer, colorize
+
+Picture = NDArray[np.uint8]
+
+_DIFFERENT = 0.01 * 255  # summed over RGB: a marked picture differs this much where a stroke is
+_STROKES = 40
+_RESULT = "levin_result"
+
+
+@dataclass(frozen=True)
+class Scene:
+    name: str
+    gray: Picture  # (H, W)
+    colours: Picture  # of the strokes
+    painted: NDArray[np.bool_]
+    original: Picture | None
+    authors: Picture | None  # Levin et al.'s own result, which may have fewer rows
+
+
+def scenes(folder: Path) -> Iterator[Scene]:
+    """One scene for each subfolder with `gray`, `marked`, and `original` or `levin_result`.
+
+    Strokes get the colours of the original if there is one: the painted colours differ from it.
+    """
+    for path in sorted(path for path in folder.iterdir() if path.is_dir()):
+        pictures = {file.stem: file for file in sorted(path.iterdir())}
+        if not {"gray", "marked"} <= pictures.keys() or not {"original", _RESULT} & pictures.keys():
+            continue
+        gray, marked = _read(pictures["gray"]), _read(pictures["marked"])
+        painted = np.abs(gray.astype(int) - marked).sum(axis=2) > _DIFFERENT
+        original = _read(pictures["original"]) if "original" in pictures else None
+        authors = _read(pictures[_RESULT]) if _RESULT in pictures else None
+        colours = marked if original is None else original
+        yield Scene(path.name, gray[..., 0], colours, painted, original, authors)
+
+
+def made() -> Iterator[Scene]:
+    """Photographs that come with scikit-image, with strokes of their true colours."""
+    for name in ("coffee", "chelsea", "astronaut"):
+        yield _made(name, getattr(data, name)())
+
+
+def megapixel() -> Scene:
+    """A photograph of one megapixel, to measure speed."""
+    photo = data.coffee()
+    side = np.sqrt(1e6 / (photo.shape[0] * photo.shape[1]))
+    height, width = (round(side * n) for n in photo.shape[:2])
+    return _made("coffee", photos.resized(photo, (height, width)))
+
+
+def _made(name: str, photo: Picture) -> Scene:
+    gray = np.rint(color.luma(photo)).astype(np.uint8)
+    return Scene(name, gray, photo, strokes(gray.shape, _STROKES), photo, None)
+
+
+def _read(path: Path) -> Picture:
+    return rgb(io.imread(path))
+
+
+def small(scene: Scene, height: int = 160, width: int = 200) -> Scene:
+    """A corner of a scene, for quick runs."""
+    part = np.s_[:height, :width]
+    original = None if scene.original is None else scene.original[part]
+    maps = scene.gray[part], scene.colours[part], scene.painted[part]
+    return Scene(scene.name, *maps, original, None)
+
 
 NAME = "colorization"
 TITLE = "Colorization (section 5.3)"
@@ -96,7 +165,7 @@ def luma(scene: Scene) -> Array:
 
 def levin_chroma(scene: Scene) -> Array:
     chroma = color.chroma(scene.colours, 255)
-    return levin.propagate(luma(scene) / 255, chroma, scene.painted).astype(np.float32)
+    return baselines.levin(luma(scene) / 255, chroma, scene.painted).astype(np.float32)
 
 
 def clipped(gray: Array, chroma: Array) -> Array:
@@ -177,10 +246,7 @@ def _losses(scored: list[dict[str, Any]], ratio: float, published_ratio: float) 
         if worse:
             lines.append(f"{NAMES[key]}: Levin et al. is nearer the original on {', '.join(worse)}")
     if lines:
-        lines.append(
-            "why: cells of several pixels cannot follow strokes that lie close to each other "
-            "within one brightness; Levin et al. work pixel by pixel"
-        )
+        lines.append("the [notes](../notes/colorization.md) say why")
     if ratio < published_ratio:
         lines.append("the speed-up is below the paper's 95: SuperLU is faster than Matlab was")
     return lines

@@ -14,7 +14,7 @@ from benchmarks.common.machine import Others
 from benchmarks.common.tables import OTHERS, at_least, at_most, bullets, page, spread, table
 from benchmarks.common.timing import in_turns, stopwatch
 from benchmarks.quality import lowrank
-from benchmarks.quality.depth_cases import INPUTS, Case, errors, from_folder
+from benchmarks.quality.depth import INPUTS, Case, errors, from_folder
 from bilateral import BilateralGrid, BilateralSolver, GemanMcClure, solve
 
 Array = NDArray[Any]

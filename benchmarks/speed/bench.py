@@ -22,13 +22,15 @@ from benchmarks.speed import report
 from benchmarks.speed.cases import (
     SIGMAS,
     STEPS,
+    OpenCV,
     Problem,
+    compare,
+    compare_with_oracle,
     options,
     peak_memory,
     problem,
     solve,
 )
-from benchmarks.speed.compare import OpenCV, compare, compare_with_oracle
 from benchmarks.speed.convergence import convergence
 
 NAME = "speed"
@@ -182,6 +184,7 @@ def summary(values: Values, setting: Setting) -> Results:
     ratios = [row["ratio"] for row in cases if row["ratio"] is not None]
     device = [value["device"] for value in measured if value["device"] is not None]
     times = [row["ms"] for row in device]
+    ratio = {"geometric_mean": geometric_mean(ratios), "minimum": min(ratios)} if ratios else None
     return {
         "megapixels": float(np.mean([value["megapixels"] for value in measured])),
         "threads": list(setting.threads),
@@ -191,9 +194,7 @@ def summary(values: Values, setting: Setting) -> Results:
         "converged": float(np.mean([value["converged_ms"] for value in measured])),
         "photographs": cases,
         "device": {"name": device[0]["name"], "total": _mean_std(times)} if device else None,
-        "ratio": {"geometric_mean": geometric_mean(ratios), "minimum": min(ratios)}
-        if ratios
-        else None,
+        "ratio": ratio,
         "published": published.SPEED,
     }
 
@@ -251,9 +252,8 @@ def _losses(results: Results) -> list[str]:
     theirs, cases = results["published"]["the paper"], results["photographs"]
     vertices = [row["vertices"] for row in cases if row["sigma"] == results["sigma"]]
     lines += [
-        f"{part}: {one[part][0]:.0f} ms on one thread, the paper's {theirs[part][0]}; the numbers "
-        "of vertices of its pictures and sigmas are unknown, ours are "
-        f"{min(vertices):,} to {max(vertices):,}"
+        f"{part}: {one[part][0]:.0f} ms on one thread, the paper's {theirs[part][0]} for an unknown "
+        f"number of vertices; ours are {min(vertices):,} to {max(vertices):,}"
         for part in PARTS
         if one and one[part][0] > theirs[part][0]
     ]
@@ -264,8 +264,5 @@ def _losses(results: Results) -> list[str]:
         lines.append(f"two threads are only {gain:.1f} times as fast as one")
     busy = max((row["other_work"] or 0 for row in cases), default=0)
     if busy > BUSY:
-        lines.append(
-            f"other processes kept up to {busy:.1f} cores busy meanwhile: two threads wait for "
-            "each other, so that their times and ratios say little"
-        )
+        lines.append(f"other processes kept up to {busy:.1f} cores busy: distrust the times")
     return lines

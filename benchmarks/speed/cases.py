@@ -1,15 +1,23 @@
 """Define the timed problem: denoise a gray image with its photograph as the reference."""
 
+import importlib.util
+import sys
+import time
+from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
-from benchmarks.common import memory
+from benchmarks.common import machine
+from benchmarks.common.machine import Others
+from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Image, Photo, centre, mirrored
-from benchmarks.common.timing import clock
+from benchmarks.common.timing import Timing, clock, repeated
 from bilateral import color, validation
 from bilateral.backends import cpu
 from bilateral.numerics import policy
@@ -18,6 +26,7 @@ SIGMAS = (8, 16)
 SMOOTHNESS = 4.0
 STEPS = 25
 NOISE = 0.1
+ORACLE = Path(__file__).parents[2] / "tests" / "oracles" / "reference.py"
 STAGES = ("grid", "pyramid", "bistochastize", "splat", "start", "PCG", "slice")
 
 Map = NDArray[np.float32]
@@ -74,9 +83,7 @@ def options(sigma: float) -> dict[str, Any]:
 
 def solve(problem: Problem, sigma: float) -> Map:
     """Solve by the public function: the call that is timed."""
-    steps: dict[str, Any] = {"method": "paper", "max_iterations": STEPS}
-    result: Map = bilateral.solve(*problem.maps, **options(sigma), **steps)
-    return result
+    return bilateral.solve(*problem.maps, **options(sigma), method="paper", max_iterations=STEPS)
 
 
 def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
@@ -128,18 +135,95 @@ def pcg(
 
 def peak_memory(problem: Problem, sigma: float) -> dict[str, Any]:
     """Bytes per pixel at the peak of a call, beyond its inputs and its output."""
-    growth, size = memory.in_fresh_process(_growth, problem, sigma)
-    pixels = problem.n_pixels
-    return {
-        "sigma": sigma,
-        "pixels": pixels,
-        "bytes_per_pixel": (growth - size) / pixels,
-        "bytes_per_pixel_with_output": growth / pixels,
-    }
+    growth, size = machine.in_fresh_process(_growth, problem, sigma)
+    row = {"sigma": sigma, "pixels": problem.n_pixels}
+    row["bytes_per_pixel"] = (growth - size) / problem.n_pixels
+    return row | {"bytes_per_pixel_with_output": growth / problem.n_pixels}
 
 
 def _growth(problem: Problem, sigma: float) -> tuple[int, int]:
     solve(problem.centre(16, 16), sigma)
     # The output is subtracted, not held before: freeing it would leave the call memory to reuse.
-    growth, result = memory.growth(lambda: solve(problem, sigma))
+    growth, result = machine.growth(lambda: solve(problem, sigma))
     return growth, result.nbytes
+
+
+class OpenCV(Worker):
+    """OpenCV's solver for one problem, in a process of its own; a context manager."""
+
+    def __init__(self, python: str, problem: Problem, threads: int) -> None:
+        self._threads = threads
+        guide = problem.reference[..., ::-1]
+        maps = {"target": problem.target, "confidence": problem.confidence}
+        super().__init__(python, {"guide": guide, **maps})
+
+    def solve(self, sigma: float, save: bool = False) -> dict[str, Any]:
+        """Construct the filter and apply it, once: its times and the steps that it reports."""
+        call = "fast bilateral solver", "guide target confidence"
+        settings = sigma, sigma, sigma, SMOOTHNESS, STEPS
+        return self.run(*call, *settings, threads=self._threads, save=save)
+
+
+def compare(
+    problem: Problem, sigma: float, opencv: OpenCV | None, counts: tuple[int, ...], repeats: int
+) -> dict[str, Any]:
+    """Compare on one photograph at one sigma, OpenCV with as many threads as our largest count."""
+    warm_up = opencv.solve(sigma, save=True) if opencv else {"iterations": None}
+    error = problem.error(solve(problem, sigma))
+    ours: dict[int, dict[str, list[float]]] = {count: defaultdict(list) for count in counts}
+    theirs: list[float] = []
+    vertices = 0
+    others = Others(lambda: time.process_time() + (opencv.cpu_seconds if opencv else 0.0))
+    for _ in range(repeats):
+        for threads in counts:
+            bilateral.set_num_threads(threads)
+            parts, vertices = stages(problem, sigma)
+            parts["whole"] = clock(solve, problem, sigma)[0]
+            for stage, seconds in parts.items():
+                ours[threads][stage].append(seconds)
+        if opencv:
+            theirs.append(opencv.solve(sigma)["seconds"])
+    whole = Timing.of(ours[counts[-1]]["whole"])
+    peer = Timing.of(theirs) if opencv else None
+    return {
+        "sigma": sigma,
+        "vertices": vertices,
+        "other_work": others.cores(),
+        "ours": {
+            threads: {stage: Timing.of(seconds) for stage, seconds in parts.items()}
+            for threads, parts in ours.items()
+        },
+        "error": error,
+        "opencv": peer,
+        "opencv_error": problem.error(opencv.result()) if opencv else None,
+        "opencv_iterations": warm_up["iterations"],
+        "ratio": peer.median / whole.median if peer else None,
+    }
+
+
+def oracle() -> ModuleType:
+    """The slow reference implementation, which lies among the tests."""
+    spec: Any = importlib.util.spec_from_file_location("reference", ORACLE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclass looks itself up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def compare_with_oracle(
+    problem: Problem, sigma: float, threads: int, repeats: int
+) -> dict[str, Any]:
+    """Time ours and the oracle on a small problem, and compare their results."""
+    solve_paper = oracle().solve_paper
+    bilateral.set_num_threads(threads)
+    seconds, truth = clock(solve_paper, *problem.maps, steps=STEPS, **options(sigma))
+    difference = np.abs(solve(problem, sigma) - truth).max()
+    ours = repeated(solve, repeats, problem, sigma)
+    return {
+        "sigma": sigma,
+        "shape": problem.shape,
+        "ours": ours,
+        "oracle": seconds,
+        "ratio": seconds / ours.median,
+        "largest_difference": float(difference),
+    }

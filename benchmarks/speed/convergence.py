@@ -1,5 +1,6 @@
 """Time to a true RMS error of 0.1 % of the target's range, whatever a solver itself estimates."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -7,7 +8,7 @@ import numpy as np
 
 import bilateral
 from benchmarks.common.machine import Others
-from benchmarks.common.timing import in_turns, stopwatch
+from benchmarks.common.timing import clock, in_turns
 from benchmarks.speed.cases import Map, Problem
 
 ERROR = 1e-3
@@ -29,8 +30,7 @@ class Case(NamedTuple):
 
     def confidence(self, shape: tuple[int, int]) -> Map:
         draw = np.random.default_rng(0).uniform(size=shape)
-        confidence: Map = (draw < self.known).astype(np.float32)
-        return confidence
+        return (draw < self.known).astype(np.float32)
 
 
 CASES = (
@@ -53,27 +53,30 @@ def convergence(problem: Problem, sigma: float, threads: int, repeats: int) -> l
 
 def _race(problem: Problem, sigma: float, case: Case, repeats: int) -> dict[str, Any]:
     confidence = case.confidence(problem.shape)
-    reference = (problem.reference, sigma, sigma, sigma)
-    grid = bilateral.BilateralGrid(*reference)
+    grid = bilateral.BilateralGrid(problem.reference, sigma, sigma, sigma)
     exact = bilateral.BilateralSolver(grid, case.smoothness, tolerance=1e-9).solve(
         problem.target.astype(np.float64), confidence
     )
-    spread = float(np.ptp(problem.target[confidence > 0]))
-    steps = {
-        name: _steps(problem, grid, case, options, exact, spread)
-        for name, options in SOLVERS.items()
-    }
+    largest = ERROR * float(np.ptp(problem.target[confidence > 0]))
+
+    def solve(grid: bilateral.BilateralGrid, name: str, steps: int) -> Map:
+        # float32 does not reach this tolerance: the number of steps decides.
+        options = {"tolerance": 1e-5, "max_iterations": steps, **SOLVERS[name]}
+        solver = bilateral.BilateralSolver(grid, case.smoothness, **options)
+        return solver.solve(problem.target, confidence, callback=lambda step, _: step >= steps)
+
+    def enough(name: str, steps: int) -> bool:
+        return float(np.sqrt(np.mean((solve(grid, name, steps) - exact) ** 2))) <= largest
+
+    def seconds(name: str) -> float:
+        new_grid = bilateral.BilateralGrid(problem.reference, sigma, sigma, sigma)
+        return clock(solve, new_grid, name, steps[name])[0]
+
+    steps = {name: _least(partial(enough, name)) for name in SOLVERS}
     others = Others()
-
-    def solve(name: str) -> float:
-        new_grid = bilateral.BilateralGrid(*reference)
-        return stopwatch(_solve, problem, new_grid, case, SOLVERS[name], steps[name])()
-
-    timings = in_turns({name: partial(solve, name) for name in SOLVERS}, repeats)
+    timings = in_turns({name: partial(seconds, name) for name in SOLVERS}, repeats)
     return {
-        "known": case.known,
-        "smoothness": case.smoothness,
-        "easy": case.easy,
+        **case._asdict(),
         "vertices": grid.n_vertices,
         "steps": steps,
         "seconds": timings,
@@ -82,33 +85,8 @@ def _race(problem: Problem, sigma: float, case: Case, repeats: int) -> dict[str,
     }
 
 
-def _solve(
-    problem: Problem, grid: bilateral.BilateralGrid, case: Case, options: dict[str, str], steps: int
-) -> Map:
-    # float32 does not reach this tolerance: the number of steps decides.
-    solver = bilateral.BilateralSolver(
-        grid, case.smoothness, tolerance=1e-5, max_iterations=steps, **options
-    )
-    result: Map = solver.solve(
-        problem.target, case.confidence(problem.shape), callback=lambda step, _: step >= steps
-    )
-    return result
-
-
-def _steps(
-    problem: Problem,
-    grid: bilateral.BilateralGrid,
-    case: Case,
-    options: dict[str, str],
-    exact: Map,
-    spread: float,
-) -> int:
-    """Find the least number of steps with which the true error is small enough."""
-
-    def enough(steps: int) -> bool:
-        e = _solve(problem, grid, case, options, steps) - exact
-        return float(np.sqrt(np.mean(e**2))) <= ERROR * spread
-
+def _least(enough: Callable[[int], bool]) -> int:
+    """Find the least number of steps that is enough, by doubling and bisection."""
     high = 1
     while high < MAX_ITERATIONS and not enough(high):
         high *= 2

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bilateral
-from benchmarks.common import memory
+from benchmarks.common import machine
 from benchmarks.common.cells import Cell, Results, Setting, Values, per_photograph
 from benchmarks.common.machine import Others
 from benchmarks.common.photos import Photo, centre
@@ -152,7 +152,7 @@ def overhead(repeats: int) -> dict[str, float]:
 
 def peak_memory(side: int) -> list[dict[str, Any]]:
     """Bytes that a forward and a backward take at their peak, each in a fresh process."""
-    runs = {steps: memory.in_fresh_process(_train, side, steps) for steps in STEPS}
+    runs = {steps: machine.in_fresh_process(_train, side, steps) for steps in STEPS}
     return [{"steps": steps, "bytes": count} for steps, count in runs.items()]
 
 
@@ -169,7 +169,7 @@ def _train(side: int, steps: int) -> int:
         y.square().sum().backward()
 
     train(32, 2)
-    return memory.growth(lambda: train(side, steps))[0]
+    return machine.growth(lambda: train(side, steps))[0]
 
 
 def _rows(values: Values) -> list[dict[str, Any]]:
@@ -203,9 +203,8 @@ def as_text(results: Results) -> str:
         return "Skipped: PyTorch is not installed (`pip install '.[torch]'`)."
     worst = results["largest_ratio"]
     loss = (
-        "the paper says that a backward pass costs no more than a forward pass; our largest ratio "
-        f"is {worst:.2f}. Besides the solve, the backward pass multiplies at every pixel for both "
-        "gradients, while the forward pass has its grid already."
+        f"our largest ratio is {worst:.2f}: besides the solve, the backward pass multiplies at "
+        "every pixel for both gradients, while the forward pass has its grid already"
     )
     return page(
         f"CPU time of one thread by PyTorch {results['rows'][0]['torch']}, on an existing "

@@ -14,9 +14,9 @@ pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.common.cells import Setting
 from benchmarks.common.data import Data
-from benchmarks.quality import colorization, levin, superres
-from benchmarks.quality.colorization_scenes import made as colorization_scenes
-from benchmarks.quality.depth_cases import filled
+from benchmarks.quality import baselines, colorization, superres
+from benchmarks.quality.colorization import made as colorization_scenes
+from benchmarks.quality.depth import filled
 from benchmarks.quality.lowrank import Labelled, compare
 from benchmarks.quality.superres_scenes import made as superres_scene
 from benchmarks.speed.cases import NOISE
@@ -189,7 +189,7 @@ def test_levin_takes_weighted_means_of_neighbours() -> None:
     rng = np.random.default_rng(0)
     luma, chroma = rng.random((7, 9)), rng.random((7, 9, 2))
     painted = rng.random((7, 9)) < 0.2
-    x = levin.propagate(luma, chroma, painted)
+    x = baselines.levin(luma, chroma, painted)
     np.testing.assert_allclose(x[painted], chroma[painted])
     for y, column in np.argwhere(~painted):
         near = [

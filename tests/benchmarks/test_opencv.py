@@ -13,11 +13,10 @@ from benchmarks.common.cells import Setting
 from benchmarks.common.data import Data
 from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
-from benchmarks.quality import depth_cases, filters, superres
-from benchmarks.quality.depth_cases import Case
+from benchmarks.quality import depth, filters, superres
+from benchmarks.quality.depth import Case
 from benchmarks.quality.superres_scenes import Scene
-from benchmarks.speed.cases import problem
-from benchmarks.speed.compare import OpenCV, compare
+from benchmarks.speed.cases import OpenCV, compare, problem
 
 CV2 = """
 import numpy as np
@@ -134,13 +133,11 @@ def test_opencvs_filters_on_a_disparity_map(python: str) -> None:
     truth = np.full((20, 24), 9, np.float32)
     photo = np.full((20, 24, 3), 90, np.uint8)
     case = Case("flat", "made", photo, truth, truth, truth > 0)
-    errors = {
-        (r["filter"], r["setting"]): r["mean"] for r in depth_cases.opencv_filters(case, python)
-    }
+    errors = {(r["filter"], r["setting"]): r["mean"] for r in depth.opencv_filters(case, python)}
     assert errors["domain transform", (16, 5)] == 3
     assert errors["guided filter", (4, 5)] == 4 + 25
     for name in ("WLS", "WLS with confidence", "weighted median", "fast global smoother"):
-        setting = depth_cases.FILTERS[name][0]
+        setting = depth.FILTERS[name][0]
         assert errors[name, setting] == pytest.approx(0, abs=1e-5)
 
 

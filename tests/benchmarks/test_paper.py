@@ -22,7 +22,7 @@ from benchmarks.common.photos import Photo
 from benchmarks.common.timing import Timing
 from benchmarks.paper import convergence, interval
 from benchmarks.quality import baselines, depth, stereo_page
-from benchmarks.quality.depth_cases import motorcycle
+from benchmarks.quality.depth import motorcycle
 from benchmarks.speed import bench as speed
 from benchmarks.speed.cases import problem
 from bilateral.backends import cpu
