@@ -4,11 +4,13 @@ import ctypes
 import multiprocessing
 import os
 import platform
+import re
 import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +27,11 @@ def in_fresh_process(function: Callable[..., T], *arguments: Any) -> T:
 
 def growth(call: Callable[[], Any]) -> tuple[int, Any]:
     """Return by how many bytes a call raises this process's peak memory, and the call's result."""
-    _reset_peak()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:  # reused memory that was freed but not returned would not be counted
+        trim(0)
+    with suppress(OSError):  # makes the current size the highest so far
+        Path("/proc/self/clear_refs").write_text("5")
     # Fills the process up to its peak where the system cannot reset the peak.
     ballast = np.ones(max(0, _status("VmHWM") - _status("VmRSS")), np.uint8)
     before = _peak()
@@ -35,52 +41,34 @@ def growth(call: Callable[[], Any]) -> tuple[int, Any]:
     return raised, result
 
 
-def _reset_peak() -> None:
-    """Make the current size the highest so far, where the system can (Linux)."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:  # reused memory that was freed but not returned would not be counted
-        trim(0)
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
-
-
 def _peak() -> int:
     """Largest resident size so far, in bytes."""
     # ru_maxrss would include the parent's size before exec
-    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    unit = 1 if sys.platform == "darwin" else 1024
+    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _status(name: str) -> int:
     """Bytes that Linux reports for this process; 0 elsewhere."""
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), 0)
+    return sum(1024 * int(n) for n in re.findall(rf"{name}:\s*(\d+)", _proc("self/status")))
+
+
+def _proc(name: str) -> str:
+    file = Path("/proc") / name
+    return file.read_text() if file.exists() else ""
 
 
 def cores() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_counts() -> tuple[int, ...]:
-    """Numbers of threads to measure with."""
     return (1, 2) if cores() >= 2 else (1,)
 
 
 def cpu_model() -> str:
-    """Name of the CPU from /proc/cpuinfo; elsewhere from Python."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    names = re.findall(r"model name\s*: (.*)", _proc("cpuinfo"))
+    return names[0].strip() if names else platform.processor() or platform.machine()
 
 
 class Others:
@@ -102,13 +90,9 @@ class Others:
 
 def _busy() -> float:
     """CPU seconds of all cores on any work, including time that a hypervisor steals."""
-    try:
-        user, nice, system, _idle, _iowait, irq, softirq, steal, *_ = (
-            int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:]
-        )
-    except (OSError, ValueError):
-        return 0.0
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    fields = [int(ticks) for ticks in _proc("stat").partition("\n")[0].split()[1:9]]
+    idle = sum(fields[3:5])  # with waiting for files
+    return (sum(fields) - idle) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
 
 def about(more_versions: Mapping[str, str]) -> dict[str, Any]:

@@ -17,13 +17,10 @@ SCRIPT = Path(__file__).with_name("opencv_worker.py")
 def probe(python: str, call: str) -> dict[str, str] | None:
     """Versions of OpenCV and its NumPy under that Python, or None if the call does not work."""
     try:
-        done = subprocess.run(
-            [python, "-I", str(SCRIPT), "--try", call], capture_output=True, text=True, check=True
-        )
+        command = [python, "-I", str(SCRIPT), "--try", call]
+        return json.loads(subprocess.check_output(command, stderr=subprocess.DEVNULL))
     except (OSError, subprocess.CalledProcessError):
         return None
-    versions: dict[str, str] = json.loads(done.stdout)
-    return versions
 
 
 def skipped(python: str, call: str) -> str:
@@ -43,12 +40,9 @@ class Worker:
         for name, values in arrays.items():
             np.save(Path(self._folder.name) / name, np.ascontiguousarray(values))
         # -I keeps our folder and our environment's packages off its path.
-        self._process = subprocess.Popen(
-            [python, "-I", str(SCRIPT), self._folder.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        command = [python, "-I", str(SCRIPT), self._folder.name]
+        pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        self._process: Any = subprocess.Popen(command, text=True, **pipes)
 
     def __enter__(self) -> Self:
         return self
@@ -60,20 +54,14 @@ class Worker:
     def run(
         self, call: str, arrays: str, *settings: float, threads: int = -1, save: bool = False
     ) -> dict[str, Any]:
-        """Make one of the worker's `CALLS` and wait for the answer.
-
-        `arrays` are the names of the arrays to pass, separated by spaces; `settings` the further
-        arguments. With `save`, the call's result can be read by `result`.
-        """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        """Make one of the worker's `CALLS` with named arrays; `save` it for `result`."""
         request = {"call": call, "arrays": arrays.split(), "settings": settings}
         request |= {"threads": threads, "save": save}
         print(json.dumps(request), file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"the peer's process ended with {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
+        answer = json.loads(line)
         self.cpu_seconds = answer["cpu_seconds"]
         return answer
 

@@ -58,17 +58,15 @@ class Task(NamedTuple):
 
     def middle(self, size: Size) -> "Task":
         """The middle of the image, at most of that size."""
-        height, width = self.target.shape[2:]
-        least = min(size[0], height), min(size[1], width)
-        return self.cut((height - least[0]) // 2, (width - least[1]) // 2, least)
+        least = min(size[0], self.size[0]), min(size[1], self.size[1])
+        return self.cut((self.size[0] - least[0]) // 2, (self.size[1] - least[1]) // 2, least)
 
     def solve(self, **options: Any) -> Tensor:
         return bilateral.torch.solve(self.reference, self.target, self.confidence, **options)
 
     @property
     def size(self) -> Size:
-        height, width = self.target.shape[2:]
-        return height, width
+        return tuple(self.target.shape[2:])
 
 
 def whole(task: Task, repeats: int) -> dict[str, Any]:
@@ -122,13 +120,9 @@ def large(photo: Photo, side: int = LARGE) -> dict[str, Any]:
     before = torch.cuda.memory_allocated()
     taken, y = seconds(task.solve)
     peak = torch.cuda.max_memory_allocated()
-    return {
-        "size": task.size,
-        "first_seconds": taken,
-        "seconds": min(seconds(task.solve)[0] for _ in range(3)),
-        "bytes_beyond_inputs": peak - before,
-        "finite": bool(torch.isfinite(y).all()),
-    }
+    later = min(seconds(task.solve)[0] for _ in range(3))
+    row = {"size": task.size, "first_seconds": taken, "seconds": later}
+    return row | {"bytes_beyond_inputs": peak - before, "finite": bool(torch.isfinite(y).all())}
 
 
 def many_sizes(task: Task, largest: Size) -> dict[str, Any]:
@@ -217,7 +211,6 @@ def out_of_memory(task: Task, size: Size) -> dict[str, Any]:
 
 
 def _raised(call: Callable[[], Any]) -> str | None:
-    """The name of the out-of-memory error, or None without one. Other errors are raised."""
     try:
         call()
     except torch.cuda.OutOfMemoryError as error:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def cells(setting: Setting) -> Iterator[Cell]:
     known = [(case.name, case.photo, case.truth) for case in real]
     known = known or list(pictures(QUICK_SIDE if setting.quick else SIDE))
     known = known[:1] if setting.quick else known
-    crf = f"CRF {_crf_version()}"
+    crf = f"CRF {cases.CRF_VERSION}"
     stand_ins = [made(*picture, CELLS[-1], seed) for seed, picture in enumerate(known)]
     for case in real or stand_ins:
         inputs = files(folder) if real else ()
@@ -54,10 +53,6 @@ def cells(setting: Setting) -> Iterator[Cell]:
             for picture in known:
                 case = made(*picture, cell, seed)
                 yield Cell(f"{case.name}, {case.source}, {seed}", partial(score, case), (), crf)
-
-
-def _crf_version() -> str | None:
-    return version("pydensecrf2") if cases.densecrf else None
 
 
 def compare(case: Case, setting: Setting) -> dict[str, Any]:
@@ -75,7 +70,7 @@ def score(case: Case) -> dict[str, Any]:
         "uniform": refine_segmentation(case.p, case.photo, labels=True, confidence="uniform"),
         OURS: refine_segmentation(case.p, case.photo, labels=True),
     }
-    if cases.densecrf:
+    if cases.CRF_VERSION:
         for name, settings in cases.CRF_SETTINGS.items():
             labels[name] = cases.dense_crf(case.p, case.photo, settings)
     iou = {method: mean_iou(of_method, case.truth) for method, of_method in labels.items()}
@@ -85,7 +80,7 @@ def score(case: Case) -> dict[str, Any]:
 def speed(case: Case, repeats: int) -> dict[str, Any]:
     """Time whole calls in turns, both from probabilities of the image's size."""
     others = Others()
-    crfs = cases.CRF_SETTINGS if cases.densecrf else {}
+    crfs = cases.CRF_SETTINGS if cases.CRF_VERSION else {}
     calls = {k: stopwatch(cases.dense_crf, case.p, case.photo, s) for k, s in crfs.items()}
     times = in_turns(calls | {OURS: stopwatch(refine_segmentation, case.p, case.photo)}, repeats)
     ours: Timing = times.pop(OURS)
@@ -105,24 +100,20 @@ def summary(values: Values, _: Setting) -> Results:
             "image": value["name"],
             "iou": value["iou"],
             "ours_ms": 1e3 * value["ours"].median,
-            "crf_ms": None if value["crf"] is None else 1e3 * value["crf"].median,
+            "crf_ms": value["crf"] and 1e3 * value["crf"].median,
             "ratio": value["ratio"],
         }
         for value in _timed(values)
     ]
-    ratios = [row["ratio"] for row in rows if row["ratio"] is not None]
-    times = [row["crf_ms"] for row in rows if row["crf_ms"] is not None]
+    crf = [row for row in rows if row["ratio"] is not None]
     return {
         "rows": rows,
-        "mean": {
-            method: float(np.mean([row["iou"][method] for row in rows]))
-            for method in rows[0]["iou"]
-        },
+        "mean": {m: float(np.mean([row["iou"][m] for row in rows])) for m in rows[0]["iou"]},
         "ours_ms": float(np.mean([row["ours_ms"] for row in rows])),
-        "crf_ms": float(np.mean(times)) if times else None,
-        "ratio": geometric_mean(ratios) if ratios else None,
-        "crf_skipped": None if cases.densecrf else cases.CRF_MISSING,
-        "crf_version": _crf_version(),
+        "crf_ms": float(np.mean([row["crf_ms"] for row in crf])) if crf else None,
+        "ratio": geometric_mean([row["ratio"] for row in crf]) if crf else None,
+        "crf_skipped": None if cases.CRF_VERSION else cases.CRF_MISSING,
+        "crf_version": cases.CRF_VERSION,
         "published": published.SEGMENTATION,
     }
 

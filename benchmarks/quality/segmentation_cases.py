@@ -1,6 +1,7 @@
 """Read or make class probabilities with their true labels, run a dense CRF, and score labels."""
 
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,19 +16,19 @@ from benchmarks.quality.lowrank import read_images
 from bilateral.filters import resize
 
 try:
-    from pydensecrf import densecrf  # type: ignore[import-not-found, unused-ignore]
+    from pydensecrf import densecrf
+
+    CRF_VERSION = version("pydensecrf2")
 except ImportError:
-    densecrf = None
+    CRF_VERSION = None
 
 Array = NDArray[Any]
 
-BAND = 2
-"""Pixels this near to an edge of the truth do not count: annotators place edges only roughly."""
-CELLS = (4, 8, 16, 16)
-"""Sizes of the made networks' cells, in pixels."""
+BAND = 2  # pixels near an edge of the truth do not count: annotators place edges only roughly
+CELLS = (4, 8, 16, 16)  # sizes of the made networks' cells, in pixels
 CRF_MISSING = "Dense CRF skipped: install it with pip install pydensecrf2."
+# sigmas of the bilateral kernel, in pixels and in grey levels
 CRF_SETTINGS = {"CRF 67 / 3": (67, 3), "CRF 30 / 5": (30, 5)}
-"""Sigmas of the bilateral kernel, in pixels and in grey levels."""
 CRF_STEPS = 10
 
 

@@ -220,9 +220,9 @@ def as_text(results: Results) -> str:
         "second line has the numbers of the supplement's table for the same pictures; its x2 "
         "entries of methods that filter an enlarged map are over the full map. The averages of "
         f"its Table 3 are over three scenes (its solver: {AVERAGE:.2f}), here both are over the "
-        "available scenes. Times: ours of this run, the paper's on its workstation. Joint bilateral "
-        "upsampling (of 7 x 7 low-resolution pixels, in the paper of all), WLS and the fast guided "
-        "filter are plain NumPy here: their times do not measure the methods. Methods marked as "
+        "available scenes. Times: ours of this run, the paper's on its workstation. Joint "
+        "bilateral upsampling (of 7 x 7 low-resolution pixels, in the paper of all), WLS and the fast "
+        "guided filter are plain NumPy here: their times do not measure the methods. Methods marked as "
         "trained learn from many other depth maps; ours learns nothing.",
         f"![Error against time]({FIGURE})",
         table(

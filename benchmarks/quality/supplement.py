@@ -89,17 +89,15 @@ def gain(case: Case, sigma: float, smoothness: float) -> dict[str, Any]:
     grid = BilateralGrid(case.photo, sigma, sigma, sigma)
     solver = BilateralSolver(grid, smoothness)
     exact = BilateralSolver(grid, smoothness, tolerance=1e-7, max_iterations=3000)
-    loss = GemanMcClure(1.0)
-    rounds = {"loss": loss, "iterations": ROUNDS}
-    return {
-        "scene": case.scene,
-        "sigma": sigma,
-        "smoothness": smoothness,
-        "input": errors(case.disparity, case.truth),
-        "least_squares": errors(solver.solve(case.disparity), case.truth),
-        "robust": errors(solver.solve_robust(case.disparity, **rounds), case.truth),
-        "exact_rounds": errors(exact.solve_robust(case.disparity, **rounds), case.truth),
+    rounds = {"loss": GemanMcClure(1.0), "iterations": ROUNDS}
+    maps = {
+        "input": case.disparity,
+        "least_squares": solver.solve(case.disparity),
+        "robust": solver.solve_robust(case.disparity, **rounds),
+        "exact_rounds": exact.solve_robust(case.disparity, **rounds),
     }
+    setting = {"scene": case.scene, "sigma": sigma, "smoothness": smoothness}
+    return setting | {name: errors(map_, case.truth) for name, map_ in maps.items()}
 
 
 def cells(setting: Setting) -> Iterator[Cell]:

@@ -252,8 +252,8 @@ def _losses(results: Results) -> list[str]:
     theirs, cases = results["published"]["the paper"], results["photographs"]
     vertices = [row["vertices"] for row in cases if row["sigma"] == results["sigma"]]
     lines += [
-        f"{part}: {one[part][0]:.0f} ms on one thread, the paper's {theirs[part][0]} for an unknown "
-        f"number of vertices; ours are {min(vertices):,} to {max(vertices):,}"
+        f"{part}: {one[part][0]:.0f} ms on one thread, the paper's {theirs[part][0]} for an "
+        f"unknown number of vertices; ours are {min(vertices):,} to {max(vertices):,}"
         for part in PARTS
         if one and one[part][0] > theirs[part][0]
     ]
