@@ -56,7 +56,6 @@ class Cache:
 
 @cache
 def _code() -> str:
-    """The hash of the benchmarks and of the installed library with its compiled parts."""
     folders = Path(__file__).parents[1], Path(bilateral.__file__).parent
     files = [file for folder in folders for file in folder.rglob("*")]
     return _files(tuple(sorted(file for file in files if file.suffix in (".py", ".so", ".pyd"))))

@@ -105,7 +105,6 @@ def prepare(
 
 
 def write(name: str, results: Results, text: str, folder: Path) -> None:
-    """Write the results as JSON and as text, and print the text."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(as_json(results))
     (folder / f"{name}.md").write_text(f"{text}\n")
@@ -113,5 +112,4 @@ def write(name: str, results: Results, text: str, folder: Path) -> None:
 
 
 def say(text: str) -> None:
-    """Show progress on standard error."""
     print(text, file=sys.stderr, flush=True)

@@ -59,7 +59,6 @@ class Data(NamedTuple):
     root: Path | None
 
     def folder(self, name: str) -> Path | None:
-        """The folder of a data set, or None if it is missing."""
         folder = self.root / name if self.root else None
         return folder if folder and folder.is_dir() else None
 
@@ -68,7 +67,6 @@ class Data(NamedTuple):
         return self.root if self.root and photos.files(self.root) else self.folder("hires")
 
     def scenes(self) -> list[Path]:
-        """Middlebury's scenes, anywhere below the root."""
         return [] if self.root is None else middlebury.folders(self.root)
 
     def missing(self) -> list[DataSet]:
@@ -88,5 +86,4 @@ class Data(NamedTuple):
 
 
 def files(folder: Path | None) -> tuple[Path, ...]:
-    """All files below a folder, if there is one."""
     return () if folder is None else tuple(sorted(p for p in folder.rglob("*") if p.is_file()))

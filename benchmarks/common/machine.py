@@ -42,7 +42,6 @@ def growth(call: Callable[[], Any]) -> tuple[int, Any]:
 
 
 def _peak() -> int:
-    """Largest resident size so far, in bytes."""
     # ru_maxrss would include the parent's size before exec
     unit = 1 if sys.platform == "darwin" else 1024
     return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
@@ -89,7 +88,6 @@ class Others:
 
 
 def _busy() -> float:
-    """CPU seconds of all cores on any work, including time that a hypervisor steals."""
     fields = [int(ticks) for ticks in _proc("stat").partition("\n")[0].split()[1:9]]
     idle = sum(fields[3:5])  # with waiting for files
     return (sum(fields) - idle) / os.sysconf("SC_CLK_TCK") if fields else 0.0
@@ -108,7 +106,6 @@ def about(more_versions: Mapping[str, str]) -> dict[str, Any]:
 
 
 def describe(about: Mapping[str, Any]) -> str:
-    """Date, machine and versions in words."""
     place, versions = about["machine"], about["versions"].items()
     load = f", load {about['load_before']:.1f} before" if "load_before" in about else ""
     numbers = ", ".join(f"{name} {number}" for name, number in versions)

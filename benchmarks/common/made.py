@@ -14,7 +14,6 @@ class Scene(NamedTuple):
 
 
 def _scene(photo: Array, truth: Array, rng: np.random.Generator) -> Scene:
-    """Add smooth shading and some noise to the photograph."""
     y, x = np.mgrid[: truth.shape[0], : truth.shape[1]]
     shade = 12 * np.sin(x / 23 + 1) + 9 * np.cos(y / 17) + 5 * np.sin((x + y) / 5)
     texture = shade[..., np.newaxis] + rng.normal(0, 3, photo.shape)

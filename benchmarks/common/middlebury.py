@@ -15,17 +15,14 @@ Array = NDArray[Any]
 
 
 def folders(root: Path) -> list[Path]:
-    """The folders with a true disparity map, anywhere below `root`."""
     return sorted(file.parent for file in root.glob("**/disp0GT.pfm"))
 
 
 def view(folder: Path, number: int = 0) -> Array:
-    """The left photograph of the pair, 0, or the right one, 1."""
     return np.asarray(imread(folder / f"im{number}.png"))
 
 
 def max_disparity(folder: Path) -> int | None:
-    """The largest disparity, from the calibration file if it is there."""
     file = folder / "calib.txt"
     match = re.search(r"ndisp\s*=\s*(\d+)", file.read_text()) if file.exists() else None
     return None if match is None else int(match[1])
@@ -42,12 +39,10 @@ def has_disparity(folder: Path, name: str) -> bool:
 
 
 def disparity(folder: Path, name: str) -> Array:
-    """A map stored in 1/256 of a pixel."""
     return np.asarray(imread(folder / f"{name}_u16x256.png").astype(np.float32) / 256)
 
 
 def seen_by_both(folder: Path) -> Array:
-    """Mask of the pixels that are visible in both views."""
     return np.asarray(imread(folder / "mask0nocc.png") == 255)
 
 

@@ -24,7 +24,6 @@ def probe(python: str, call: str) -> dict[str, str] | None:
 
 
 def skipped(python: str, call: str) -> str:
-    """The message for a Python without that OpenCV function."""
     return (
         f"OpenCV skipped: {python} has no cv2 that can do this: {call}. On Debian and Ubuntu: "
         "apt-get install python3-opencv. No wheel of pip has the bilateral solver."
@@ -66,5 +65,4 @@ class Worker:
         return answer
 
     def result(self) -> Array:
-        """The result of the last call that was saved."""
         return np.asarray(np.load(Path(self._folder.name) / "result.npy"))

@@ -52,34 +52,29 @@ def read(path: Path) -> Photo:
 
 
 def own(name: str) -> Photo:
-    """One of scikit-image's pictures, enlarged."""
     pixels = OWN[name]()
     height, width = (OWN_ENLARGEMENT * side for side in pixels.shape[:2])
     return Photo(name, mirrored(resized(pixels, (height, width)), *OWN_SHAPE))
 
 
 def resized(pixels: Image, shape: tuple[int, int]) -> Image:
-    """Resize a photograph by bicubic interpolation."""
     resize: Callable[..., NDArray[np.float64]] = transform.resize
     large = resize(pixels, shape, order=3, preserve_range=True)
     return np.asarray(np.clip(np.rint(large), 0, 255), np.uint8)
 
 
 def mirrored(pixels: NDArray[Any], height: int, width: int) -> NDArray[Any]:
-    """Mirror an image at its lower and right border until it has the size, and crop it."""
     grow = [(0, max(0, height - pixels.shape[0])), (0, max(0, width - pixels.shape[1]))]
     rest = [(0, 0)] * (pixels.ndim - 2)
     return np.pad(pixels, [*grow, *rest], mode="symmetric")[:height, :width].copy()
 
 
 def centre(pixels: NDArray[Any], height: int, width: int) -> NDArray[Any]:
-    """The middle of an image, at most `height` x `width`."""
     top, left = max(0, pixels.shape[0] - height) // 2, max(0, pixels.shape[1] - width) // 2
     return pixels[top : top + height, left : left + width].copy()
 
 
 def rgb(pixels: NDArray[Any]) -> Image:
-    """Convert gray or RGBA pixels of any depth to 8-bit RGB."""
     if pixels.dtype != np.uint8:
         pixels = np.rint(pixels / np.iinfo(pixels.dtype).max * 255).astype(np.uint8)
     colors = pixels[..., np.newaxis] if pixels.ndim == 2 else pixels[..., :3]

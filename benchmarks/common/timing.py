@@ -34,7 +34,6 @@ class Timing:
 
 
 def short(value: float) -> str:
-    """Format a number with two decimals below 10 and one above."""
     return f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
@@ -47,19 +46,16 @@ def microseconds(seconds: float) -> str:
 
 
 def clock(function: Callable[..., T], *arguments: Any, **options: Any) -> tuple[float, T]:
-    """Return the seconds of one call, and its result."""
     began = time.perf_counter()
     result = function(*arguments, **options)
     return time.perf_counter() - began, result
 
 
 def stopwatch(function: Callable[..., Any], *arguments: Any, **options: Any) -> Stopwatch:
-    """Return a function that makes the call and returns its seconds."""
     return lambda: clock(function, *arguments, **options)[0]
 
 
 def repeated(function: Callable[..., Any], repeats: int, *arguments: Any, **options: Any) -> Timing:
-    """Time a call `repeats` times after one warm-up."""
     return in_turns({"": stopwatch(function, *arguments, **options)}, repeats)[""]
 
 

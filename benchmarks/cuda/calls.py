@@ -57,7 +57,6 @@ class Task(NamedTuple):
         return Task(*(map_[..., rows, columns].contiguous() for map_ in self))
 
     def middle(self, size: Size) -> "Task":
-        """The middle of the image, at most of that size."""
         least = min(size[0], self.size[0]), min(size[1], self.size[1])
         return self.cut((self.size[0] - least[0]) // 2, (self.size[1] - least[1]) // 2, least)
 
@@ -70,7 +69,6 @@ class Task(NamedTuple):
 
 
 def whole(task: Task, repeats: int) -> dict[str, Any]:
-    """Time the paper's number of steps, whatever the error."""
     options = {"smoothness": SMOOTHNESS, "max_iterations": STEPS, "preconditioner": "pyramid"}
     return {"size": task.size, "seconds": repeated(repeats, task.solve, tolerance=0.0, **options)}
 

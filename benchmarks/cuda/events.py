@@ -45,7 +45,6 @@ def timed(work: Work, replays: int, before: Work | None = None) -> Timing:
 
 
 def copy_bandwidth(replays: int) -> float:
-    """Measure bytes per second, read and written, of a copy on the device."""
     source = torch.zeros(_COPIED, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     return 2 * _COPIED / _between_events(lambda: target.copy_(source), replays).median

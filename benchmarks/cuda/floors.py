@@ -31,7 +31,6 @@ class Sizes:
 
     @property
     def edge_bytes(self) -> int:
-        """A word for each vertex, and the target of each edge."""
         return 4 * (self.vertices + self.edges)
 
     @property
@@ -81,5 +80,4 @@ FLOORS: dict[str, Callable[[Sizes], int]] = {
 
 
 def floors(sizes: Sizes, bandwidth: float) -> dict[str, float]:
-    """Seconds of each stage at a bandwidth in bytes per second, read and written."""
     return {name: count(sizes) / bandwidth for name, count in FLOORS.items()}

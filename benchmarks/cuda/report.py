@@ -132,5 +132,4 @@ def _once(results: dict[str, Any]) -> list[str]:
 
 
 def _by(size: tuple[int, int]) -> str:
-    """Format a size as width x height."""
     return f"{size[1]} x {size[0]}"

@@ -108,7 +108,6 @@ class Solve:
         return Iteration(*problem, None, pcg_options(STEPS, -1.0))
 
     def begin_again(self) -> Iteration:
-        """For steps to be those of a solve each time."""
         self._x.copy_(self._start)
         self._run = self.begin()
         return self._run
@@ -145,7 +144,6 @@ class Solve:
 
 
 def stages(problem: Problem, replays: int) -> tuple[dict[str, Timing], Sizes]:
-    """Time each stage on the current device, as a recording of its own."""
     solve = Solve(problem, torch.device("cuda", torch.cuda.current_device()))
     before = {"steps": solve.begin_again}
     times = {name: timed(run, replays, before.get(name)) for name, run in solve.stages.items()}

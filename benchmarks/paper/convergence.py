@@ -111,7 +111,6 @@ def _pcg(
 
 
 def _loss(core: cpu.Grid, seen: system.System, y: Map) -> float:
-    """The loss of Eq. 5, less its constant."""
     # parts without data keep their values: their smoothness does not count
     y = y * cpu.with_data(core, seen.weight)[:, np.newaxis]
     smooth = seen.smoothness * cpu.smoothness_product(core, y, y)

@@ -143,7 +143,6 @@ def _intervals(pair: Pair, matches: cpu.Matches) -> tuple[bilateral.BilateralGri
 
 
 def _pyramid(grid: bilateral.BilateralGrid) -> list[sparse.csr_array]:
-    """Sums over the vertices of each level's cells, one matrix per level."""
     levels, cells = [], grid.coordinates()
     while len(cells) > 1:
         coarse, index = np.unique(cells // 2, axis=0, return_inverse=True)

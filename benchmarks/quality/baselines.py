@@ -140,7 +140,6 @@ def joint_bilateral_upsampling(
 
 
 def _middle(n: int, m: int) -> Array:
-    """The pixel at the centre of each of m blocks."""
     return np.minimum(((np.arange(m) + 0.5) * n / m).astype(np.intp), n - 1)
 
 

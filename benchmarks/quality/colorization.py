@@ -66,13 +66,11 @@ def scenes(folder: Path) -> Iterator[Scene]:
 
 
 def made() -> Iterator[Scene]:
-    """Photographs that come with scikit-image, with strokes of their true colours."""
     for name in ("coffee", "chelsea", "astronaut"):
         yield _made(name, getattr(data, name)())
 
 
 def megapixel() -> Scene:
-    """A photograph of one megapixel, to measure speed."""
     photo = data.coffee()
     side = np.sqrt(1e6 / (photo.shape[0] * photo.shape[1]))
     height, width = (round(side * n) for n in photo.shape[:2])
@@ -89,7 +87,6 @@ def _read(path: Path) -> Picture:
 
 
 def small(scene: Scene, height: int = 160, width: int = 200) -> Scene:
-    """A corner of a scene, for quick runs."""
     part = np.s_[:height, :width]
     original = None if scene.original is None else scene.original[part]
     maps = scene.gray[part], scene.colours[part], scene.painted[part]
@@ -169,7 +166,6 @@ def levin_chroma(scene: Scene) -> Array:
 
 
 def clipped(gray: Array, chroma: Array) -> Array:
-    """Clip colours at black and white channel by channel, as Levin et al. do."""
     yuv = np.concatenate([gray[..., np.newaxis], chroma], axis=2)
     rgb = yuv @ np.linalg.inv(color.RGB_TO_YUV).T
     return np.clip(np.rint(rgb), 0, 255).astype(np.uint8)

@@ -19,7 +19,18 @@ from benchmarks.quality import baselines, stereo_page
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import match_blocks, refine_depth, stereo_depth
 
+NAME = "stereo"
+TITLE = "Stereo (Table 2)"
+DATA = "stereo"
+REPEATS = 5
+OPENCV = "guided filter"
+
 Array = NDArray[Any]
+
+MARGIN = 40  # columns without a partner: the paper's 80, at half its width
+
+summary, as_text = stereo_page.summary, stereo_page.as_text
+draw, details = stereo_page.draw, stereo_page.details
 
 INPUTS = {
     "MC-CNN raw": "disp0_mccnnfast_raw",
@@ -45,12 +56,10 @@ class Case(NamedTuple):
     photo: Array
     disparity: Array
     truth: Array
-    seen: Array
-    """Mask of the pixels that both views of the pair see."""
+    seen: Array  # mask of the pixels that both views of the pair see
 
 
 def from_folder(folder: Path, source: str) -> Case:
-    """A Middlebury scene with one of the maps that lie beside it."""
     photo, truth = middlebury.view(folder), middlebury.truth(folder)
     disparity = middlebury.disparity(folder, INPUTS[source])
     return Case(folder.name, source, photo, disparity, truth, middlebury.seen_by_both(folder))
@@ -120,24 +129,9 @@ def opencv_filters(case: Case, python: str) -> list[dict[str, Any]]:
             for setting in settings:
                 answer = peer.run(name, arrays, *setting, save=True)
                 numbers = errors(peer.result().astype(np.float32), case.truth, case.seen)
-                rows.append(
-                    {"filter": name, "setting": setting, "seconds": answer["seconds"], **numbers}
-                )
+                row = {"filter": name, "setting": setting, "seconds": answer["seconds"]}
+                rows.append(row | numbers)
     return rows
-
-
-NAME = "stereo"
-TITLE = "Stereo (Table 2)"
-DATA = "stereo"
-REPEATS = 5
-OPENCV = "guided filter"
-
-Array = NDArray[Any]
-
-MARGIN = 40  # columns without a partner: the paper's 80, at half its width
-
-summary, as_text = stereo_page.summary, stereo_page.as_text
-draw, details = stereo_page.draw, stereo_page.details
 
 
 def cells(setting: Setting) -> Iterator[Cell]:

@@ -177,7 +177,6 @@ def _losses(results: Results) -> list[str]:
 
 
 def details(values: Values) -> str:
-    """Made scores by size of cells, times with their spread, and the targets."""
     others = [value for value in values.values() if "ours" not in value]
     timed = _timed(values)
     methods = [f"{method} | {{iou[{method}]:.2f}}" for method in timed[0]["iou"]]

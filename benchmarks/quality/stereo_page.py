@@ -8,17 +8,7 @@ import numpy as np
 
 from benchmarks.common import published
 from benchmarks.common.cells import Results, Setting, Values
-from benchmarks.common.tables import (
-    at_least,
-    at_most,
-    behind,
-    bullets,
-    cores,
-    met,
-    page,
-    plural,
-    table,
-)
+from benchmarks.common.tables import at_least, at_most, behind, bullets, cores, met, page, table
 from benchmarks.common.timing import geometric_mean
 
 # our inputs, and the most similar ones of the paper
@@ -32,22 +22,13 @@ PAIRS = ("SGBM, refined", "stereo_depth", "stereo_depth, refined", "match_blocks
 CUTS = {"MC-CNN raw": 55.0, "SGBM": 45.0}  # targets: least cut of mean and RMS error, in percent
 ROUNDS = 32
 FIGURE = "stereo.svg"
-BASELINES = {
-    "guided filter": "guided filter, OpenCV",
-    "weighted median": "weighted median, OpenCV",
-    "domain transform": "domain transform, OpenCV",
-    "fast global smoother": "fast global smoother, OpenCV",
-    "WLS with confidence": "fast global smoother, our confidence",
-}
+OPENCV = ("guided filter", "weighted median", "domain transform", "fast global smoother")
+BASELINES = {name: f"{name}, OpenCV" for name in OPENCV}
+BASELINES["WLS with confidence"] = "fast global smoother, our confidence"
 # of our rows, the paper's
-PAPERS = {
-    "input": "input",
-    "fast guided filter, ours": "fast guided filter",
-    "weighted median, OpenCV": "weighted median",
-    "domain transform, OpenCV": "domain transform",
-    "domain transform, ours": "domain transform",
-    RBS: "RBS",
-}
+PAPERS = {"input": "input", RBS: "RBS", "fast guided filter, ours": "fast guided filter"}
+PAPERS |= {f"{name}, OpenCV": name for name in ("weighted median", "domain transform")}
+PAPERS["domain transform, ours"] = "domain transform"
 
 
 def of_source(values: Values, source: str) -> list[dict[str, Any]]:
@@ -141,7 +122,7 @@ def _table(source: str, group: dict[str, Any]) -> str:
     numbers.append("MAE, RMSE / input | {ratios}")
     lines = [row | {"name": name, "ratios": ratios[name]} for name, row in paper.items()]
     return page(
-        f"### {source}, mean over {plural(len(group['scenes']), 'scene')}",
+        f"### {source}, mean over {len(group['scenes'])} scenes",
         table(rows, " | {name}", *numbers, "the paper's | {paper}; s | {seconds:.3f}", missing=""),
         quoted and f"The paper's table for {SOURCES[source]}:",
         quoted and table(lines, f"{SOURCES[source]} | {{name}}", *numbers),
@@ -187,7 +168,6 @@ def draw(_: Values, results: Results, folder: Path) -> None:
 
 
 def details(values: Values) -> str:
-    """Scenes, pairs and targets beyond Table 2."""
     maps = [value for value in values.values() if "source" in value]
     pairs = [value for value in values.values() if "pair" in value]
 
@@ -222,7 +202,6 @@ def details(values: Values) -> str:
 
 
 def harm(row: dict[str, Any], method: str) -> float:
-    """The larger rise, in percent, of bad-1 and of the mean error where both views see."""
     before, after = row["ours"]["input"], row["ours"][method]
     return max(100 * (after[name] / before[name] - 1) for name in ("seen_bad_1", "seen_mean"))
 

@@ -85,12 +85,8 @@ def compare(scene: Scene, factor: int, setting: Setting) -> dict[str, Any]:
 
 
 def _row(scene: Scene, depth: Array, timing: Timing | None) -> dict[str, Any]:
-    return {
-        "window": scene.rmse(depth),
-        "full": scene.rmse(depth, full=True),
-        "seconds": None if timing is None else timing.median,
-        "timing": timing,
-    }
+    errors = {"window": scene.rmse(depth), "full": scene.rmse(depth, full=True)}
+    return errors | {"seconds": timing and timing.median, "timing": timing}
 
 
 def _methods(
@@ -101,18 +97,15 @@ def _methods(
     The settings of joint bilateral upsampling and WLS come from halving and doubling, like the
     supplement's own.
     """
-    photo, shape = scene.photo, scene.truth.shape
-    upsample = partial(baselines.joint_bilateral_upsampling, low, photo)
-    guided = partial(baselines.fast_guided_filter, photo, target)
-    wls = partial(baselines.weighted_least_squares, photo, target)
+    photo, shape, f = scene.photo, scene.truth.shape, baselines
     return {
-        "nearest neighbour": partial(baselines.nearest, low, shape),
+        "nearest neighbour": partial(f.nearest, low, shape),
         "bilinear": partial(resize.bilinear, low, shape),
         "bicubic": partial(resize.bicubic, low, shape),
         "domain transform": partial(filtered, target, photo, factor),
-        "fast guided filter": partial(guided, factor, 0.02 * 255, 2),
-        "joint bilateral upsampling": partial(upsample, 1.5, 16, 3),
-        "WLS": partial(wls, 120.0 * factor),
+        "fast guided filter": partial(f.fast_guided_filter, photo, target, factor, 5.1, 2),
+        "joint bilateral upsampling": partial(f.joint_bilateral_upsampling, low, photo, 1.5, 16, 3),
+        "WLS": partial(f.weighted_least_squares, photo, target, 120.0 * factor),
         **{name: partial(superres_depth, noisy, photo, preset=p) for name, p in PRESETS.items()},
     }
 
@@ -144,13 +137,12 @@ def _opencv(
             rows[f"{name}, OpenCV"] = _row(scene, depth, Timing.of([seconds]))
         settings = *SIGMAS, OPENCV_SMOOTHNESS, STEPS
         solved = peer.run("fast bilateral solver", "guide target confidence", *settings, **options)
-        after, depth = clock(_smooth, peer.result().astype(np.float32), photo)
+        result = peer.result().astype(np.float32)
+    # then the authors' filters
+    after, depth = clock(
+        lambda: bilateral.median(bilateral.domain_transform(result, photo, *FILTER), 5)
+    )
     return rows | {SOLVER: _row(scene, depth, Timing.of([solved["seconds"] + after]))}
-
-
-def _smooth(depth: Array, photo: Array) -> Array:
-    """Apply the authors' filters after the solve."""
-    return bilateral.median(bilateral.domain_transform(depth, photo, *FILTER), 5)
 
 
 def summary(values: Values, _: Setting) -> Results:
@@ -170,14 +162,12 @@ def summary(values: Values, _: Setting) -> Results:
 
 
 def _published(name: str, cases: list[dict[str, Any]]) -> dict[str, Any]:
-    """The paper's row, if it has all the cases."""
     name = PUBLISHED.get(name, name)
     numbers = [published.superres(name, case["scene"], case["factor"]) for case in cases]
-    known = [number for number in numbers if number is not None]
-    complete = len(known) == len(cases)
+    complete = None not in numbers
     return {
         "published": numbers if complete else None,
-        "published_mean": geometric_mean(known) if complete else None,
+        "published_mean": geometric_mean(numbers) if complete else None,
         "published_seconds": published.SUPERRES_SECONDS.get(name),
     }
 
@@ -220,10 +210,9 @@ def as_text(results: Results) -> str:
         "second line has the numbers of the supplement's table for the same pictures; its x2 "
         "entries of methods that filter an enlarged map are over the full map. The averages of "
         f"its Table 3 are over three scenes (its solver: {AVERAGE:.2f}), here both are over the "
-        "available scenes. Times: ours of this run, the paper's on its workstation. Joint "
-        "bilateral upsampling (of 7 x 7 low-resolution pixels, in the paper of all), WLS and the fast "
-        "guided filter are plain NumPy here: their times do not measure the methods. Methods marked as "
-        "trained learn from many other depth maps; ours learns nothing.",
+        "available scenes. Times: ours of this run, the paper's on its workstation; those of our "
+        "NumPy versions (joint bilateral upsampling, of 7 x 7 pixels, WLS, fast guided filter) do "
+        "not measure the methods. Trained methods learn from many other maps, ours from none.",
         f"![Error against time]({FIGURE})",
         table(
             [line for name, row in rows for line in _lines(name, row, cases)],

@@ -72,9 +72,8 @@ def measure_photograph(photo: Photo, setting: Setting) -> dict[str, Any]:
     value: dict[str, Any] = {"megapixels": task.n_pixels / 1e6}
     python = setting.python
     with nullcontext() if python is None else OpenCV(python, task, threads) as peer:
-        value["sigmas"] = {
-            str(sigma): compare(task, sigma, peer, setting.threads, repeats) for sigma in SIGMAS
-        }
+        rows = [compare(task, sigma, peer, setting.threads, repeats) for sigma in SIGMAS]
+    value["sigmas"] = {str(row["sigma"]): {"photo": photo.name, **row} for row in rows}
     # by default as many steps as convergence takes
     converged = repeated(bilateral.solve, repeats, *task.maps, **options(SIGMAS[0]))
     value["converged_ms"] = 1e3 * converged.median
@@ -82,9 +81,13 @@ def measure_photograph(photo: Photo, setting: Setting) -> dict[str, Any]:
     value["opencv"] = {} if python is None else _opencv(setting, task)
     if not setting.paper:
         crop = task.centre(ORACLE_SIDE, ORACLE_SIDE)
-        value["oracle"] = [compare_with_oracle(crop, s, threads, repeats) for s in SIGMAS]
-        value["convergence"] = convergence(task.centre(*MIDDLE), SIGMAS[0], threads, repeats)
-        value["memory"] = peak_memory(task, SIGMAS[0])
+        more = {
+            "oracle": [compare_with_oracle(crop, sigma, threads, repeats) for sigma in SIGMAS],
+            "convergence": convergence(task.centre(*MIDDLE), SIGMAS[0], threads, repeats),
+            "memory": [peak_memory(task, SIGMAS[0])],
+        }
+        for name, rows in more.items():
+            value[name] = [{"photo": photo.name, **row} for row in rows]
     return value
 
 
@@ -127,7 +130,6 @@ def _opencv(setting: Setting, task: Problem) -> dict[str, dict[str, float]]:
 
 
 def import_time(repeats: int) -> dict[str, Timing]:
-    """Time the import in fresh processes, after one process that warms the file cache."""
     command = [sys.executable, "-c", IMPORT]
     times = [float(subprocess.check_output(command, text=True)) for _ in range(1 + repeats)]
     return {"seconds": Timing.of(times[1:])}
@@ -208,7 +210,6 @@ def _mean_std(values: list[float]) -> list[float]:
 
 
 def _spread(rows: list[dict[str, float]]) -> dict[str, list[float]]:
-    """Mean and standard deviation over the photographs."""
     return {part: _mean_std([row[part] for row in rows]) for part in PARTS}
 
 

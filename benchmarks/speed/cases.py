@@ -54,7 +54,6 @@ class Problem:
         return self.target.size
 
     def error(self, result: Map) -> float:
-        """RMS difference from the map without noise."""
         return float(np.sqrt(np.mean((result - self.clean) ** 2, dtype=np.float64)))
 
     def mirrored(self, times: int) -> "Problem":
@@ -134,7 +133,6 @@ def pcg(
 
 
 def peak_memory(problem: Problem, sigma: float) -> dict[str, Any]:
-    """Bytes per pixel at the peak of a call, beyond its inputs and its output."""
     growth, size = machine.in_fresh_process(_growth, problem, sigma)
     row = {"sigma": sigma, "pixels": problem.n_pixels}
     row["bytes_per_pixel"] = (growth - size) / problem.n_pixels

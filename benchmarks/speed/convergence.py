@@ -86,7 +86,6 @@ def _race(problem: Problem, sigma: float, case: Case, repeats: int) -> dict[str,
 
 
 def _least(enough: Callable[[int], bool]) -> int:
-    """Find the least number of steps that is enough, by doubling and bisection."""
     high = 1
     while high < MAX_ITERATIONS and not enough(high):
         high *= 2

@@ -151,7 +151,6 @@ def overhead(repeats: int) -> dict[str, float]:
 
 
 def peak_memory(side: int) -> list[dict[str, Any]]:
-    """Bytes that a forward and a backward take at their peak, each in a fresh process."""
     runs = {steps: machine.in_fresh_process(_train, side, steps) for steps in STEPS}
     return [{"steps": steps, "bytes": count} for steps, count in runs.items()]
 
@@ -224,7 +223,6 @@ def as_text(results: Results) -> str:
 
 
 def details(values: Values) -> str:
-    """Ratios for each set of gradients, errors, memory and overhead, with their targets."""
     rows = _rows(values)
     if not rows:
         return ""
