@@ -1,16 +1,12 @@
 """Find the public data sets, and say where each comes from and where to put it."""
 
+from collections import namedtuple
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.common import middlebury, photos
 
-
-class DataSet(NamedTuple):
-    folder: str
-    serves: str
-    holds: str
-    origin: str
+DataSet = namedtuple("DataSet", "folder serves holds origin")
 
 
 SETS = (

@@ -13,6 +13,11 @@ class Scene(NamedTuple):
     truth: Array
 
 
+def _start(seed: int, shape: tuple[int, int], colour: tuple[float, ...]) -> tuple[Any, ...]:
+    grid = np.mgrid[: shape[0], : shape[1]].astype(float)
+    return np.random.default_rng(seed), *grid, np.full((*shape, 3), colour)
+
+
 def _scene(photo: Array, truth: Array, rng: np.random.Generator) -> Scene:
     y, x = np.mgrid[: truth.shape[0], : truth.shape[1]]
     shade = 12 * np.sin(x / 23 + 1) + 9 * np.cos(y / 17) + 5 * np.sin((x + y) / 5)
@@ -24,9 +29,7 @@ def thin(
     seed: int = 0, shape: tuple[int, int] = (160, 224), widths: tuple[float, ...] = (1, 2, 3, 5)
 ) -> Scene:
     """Vertical, horizontal and slanted poles of a few pixels in front of a far wall."""
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[: shape[0], : shape[1]].astype(float)
-    photo = np.full((*shape, 3), (150.0, 140.0, 120.0))
+    rng, y, x, photo = _start(seed, shape, (150.0, 140.0, 120.0))
     truth = 8 + 0.01 * x
     for i in range(14):
         angle = (0.0, np.pi / 2, rng.uniform(-1, 1))[i % 3]
@@ -40,9 +43,7 @@ def thin(
 
 def small(seed: int = 0, shape: tuple[int, int] = (160, 224)) -> Scene:
     """Many leaves in front of a far slope."""
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[: shape[0], : shape[1]].astype(float)
-    photo = np.full((*shape, 3), (60.0, 70.0, 60.0))
+    rng, y, x, photo = _start(seed, shape, (60.0, 70.0, 60.0))
     truth = 10 + 0.02 * y
     for _ in range(60):
         angle, radius = rng.uniform(0, np.pi), rng.uniform(3, 10)
@@ -56,9 +57,7 @@ def small(seed: int = 0, shape: tuple[int, int] = (160, 224)) -> Scene:
 
 def boxes(seed: int = 0, shape: tuple[int, int] = (160, 224)) -> Scene:
     """Slanted planes in front of each other."""
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[: shape[0], : shape[1]].astype(float)
-    photo = np.full((*shape, 3), (120.0, 120.0, 140.0))
+    rng, y, x, photo = _start(seed, shape, (120.0, 120.0, 140.0))
     truth = 8 + 0.01 * x + 0.02 * y
     for _ in range(6):
         w, h = rng.uniform(10, 45, 2)

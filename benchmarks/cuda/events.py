@@ -8,8 +8,7 @@ import torch
 from benchmarks.common.timing import Timing
 
 WARM_UPS, REPLAYS = 5, 20
-_HEAD_START = 200_000
-"""Cycles, a tenth of a millisecond."""
+_HEAD_START = 200_000  # cycles, a tenth of a millisecond
 _COPIED = 2**30
 
 _cuda: Any = torch.cuda  # partly without types
@@ -36,12 +35,7 @@ def timed(work: Work, replays: int, before: Work | None = None) -> Timing:
             outputs.append(part())  # else its memory could be reused while it is written to
         graphs.append(graph)
     *first, last = (graph.replay for graph in graphs)
-
-    def prepare() -> None:
-        for replay in first:
-            replay()
-
-    return _between_events(last, replays, prepare)
+    return _between_events(last, replays, lambda: [replay() for replay in first])
 
 
 def copy_bandwidth(replays: int) -> float:

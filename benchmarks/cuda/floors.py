@@ -14,18 +14,13 @@ class Sizes:
     """The numbers that the bytes depend on, for one image with one channel to solve for."""
 
     pixels: int
-    channels: int
-    """Of the reference, in 8 bits."""
+    channels: int  # of the reference, in 8 bits
     tiles: int
     vertices: int
-    edges: int
-    """From vertices to their neighbours, in both directions."""
-    code: int
-    """Bytes of a vertex's place in the order."""
-    coarse: int
-    """Vertices of all levels of the pyramid above the grid."""
-    above: int
-    """Entries of the table of ancestors: vertices of the first level times the levels above."""
+    edges: int  # from vertices to their neighbours, in both directions
+    code: int  # bytes of a vertex's place in the order
+    coarse: int  # vertices of all levels of the pyramid above the grid
+    above: int  # entries of the table of ancestors: vertices of the first level times the levels
     balance_steps: int
     steps: int
 

@@ -13,7 +13,7 @@ from benchmarks.common.tables import page
 from benchmarks.quality import baselines, colorization
 from benchmarks.quality.colorization import chroma_psnr, clipped, levin_chroma
 from benchmarks.quality.depth import MARGIN, errors, motorcycle
-from benchmarks.quality.superres_scenes import made, rms
+from benchmarks.quality.superres import made, rms
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import colorize, refine_depth, superres_depth
 

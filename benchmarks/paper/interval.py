@@ -6,7 +6,7 @@ vertices and whole disparities, and minimized by SciPy's L-BFGS over the vertice
 authors do. The bilateral solver takes (l + u) / 2 as the target and exp(l - u) as the confidence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,18 +55,16 @@ def cells(setting: Setting) -> Iterator[Cell]:
         names = ("im0.png", "im1.png", "calib.txt", "disp0GT.pfm")
         files = tuple(folder / name for name in names)
         if all(file.exists() for file in files):
-            yield Cell(folder.name, partial(from_folder, folder, setting), files)
+            work = partial(compare, partial(from_folder, folder), setting)
+            yield Cell(folder.name, work, files)
     if not setting.data.scenes():
-        yield Cell("Motorcycle", partial(compare, motorcycle(setting.quick), setting))
+        read = partial(motorcycle, setting.quick)
+        yield Cell("Motorcycle", partial(compare, read, setting))
 
 
-def from_folder(folder: Path, setting: Setting) -> dict[str, Any]:
-    views, disparities = (
-        [middlebury.view(folder, i) for i in (0, 1)],
-        middlebury.max_disparity(folder),
-    )
-    assert disparities is not None
-    return compare(Pair(folder.name, *views, disparities, middlebury.truth(folder)), setting)
+def from_folder(folder: Path) -> Pair:
+    views, largest = (middlebury.view(folder, i) for i in (0, 1)), middlebury.max_disparity(folder)
+    return Pair(folder.name, *views, largest, middlebury.truth(folder))
 
 
 def motorcycle(quick: bool) -> Pair:
@@ -75,8 +73,9 @@ def motorcycle(quick: bool) -> Pair:
     return Pair("Motorcycle", left, right, 70, truth)
 
 
-def compare(pair: Pair, setting: Setting) -> dict[str, Any]:
+def compare(read: Callable[[], Pair], setting: Setting) -> dict[str, Any]:
     """Times of construction and optimization of both, in turns, and mean errors."""
+    pair = read()
     bilateral.set_num_threads(setting.threads[-1])
     views = [color.luma(view).astype(np.float32) for view in (pair.left, pair.right)]
     matches = cpu.match_blocks(*views, pair.max_disparity, WINDOW, MARGIN)

@@ -15,7 +15,6 @@ from scipy.sparse.linalg import LinearOperator, cg, splu
 from bilateral.filters import resize
 
 Array = NDArray[Any]
-
 _OFFSETS = [(y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)]
 # The constants of the authors' program: fraction of the variance, least weight, least variance.
 _PART_OF_VARIANCE = 0.6
@@ -65,9 +64,6 @@ def _affinities(luma: Array) -> tuple[Array, Array]:
     scale = np.maximum(np.maximum(_PART_OF_VARIANCE * variance, least), _LEAST_VARIANCE)
     weights = np.nan_to_num(np.exp(-squares / scale[:, np.newaxis]))
     return weights / weights.sum(axis=1, keepdims=True), neighbours
-
-
-Array = NDArray[Any]
 
 
 def nearest(low: Array, shape: tuple[int, ...]) -> Array:

@@ -31,11 +31,23 @@ from bilateral import color
 from bilateral.cli.demo.strokes import strokes
 from bilateral.tasks import Colorizer, colorize
 
-Picture = NDArray[np.uint8]
+NAME = "colorization"
+TITLE = "Colorization (section 5.3)"
+DATA = "colorization"
+REPEATS = 5
 
+Picture = NDArray[np.uint8]
 _DIFFERENT = 0.01 * 255  # summed over RGB: a marked picture differs this much where a stroke is
 _STROKES = 40
 _RESULT = "levin_result"
+Array = NDArray[Any]
+NAMES = {
+    "levin": "Levin et al.",
+    "levin_mapped": "Levin et al., mapped",
+    "paper": 'preset="paper"',
+    "best": "default",
+}
+SPEED = "one megapixel"
 
 
 @dataclass(frozen=True)
@@ -91,22 +103,6 @@ def small(scene: Scene, height: int = 160, width: int = 200) -> Scene:
     original = None if scene.original is None else scene.original[part]
     maps = scene.gray[part], scene.colours[part], scene.painted[part]
     return Scene(scene.name, *maps, original, None)
-
-
-NAME = "colorization"
-TITLE = "Colorization (section 5.3)"
-DATA = "colorization"
-REPEATS = 5
-
-Array = NDArray[Any]
-
-NAMES = {
-    "levin": "Levin et al.",
-    "levin_mapped": "Levin et al., mapped",
-    "paper": 'preset="paper"',
-    "best": "default",
-}
-SPEED = "one megapixel"
 
 
 def cells(setting: Setting) -> Iterator[Cell]:

@@ -20,8 +20,7 @@ from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
 from benchmarks.common.tables import OTHERS, at_least, at_most, bullets, page, table
 from benchmarks.common.timing import Stopwatch, Timing, clock, in_turns, stopwatch
-from benchmarks.quality.superres import filtered
-from benchmarks.quality.superres_scenes import rms, scenes
+from benchmarks.quality.superres import filtered, rms, scenes
 from bilateral.filters import resize
 
 TITLE = "Filters"

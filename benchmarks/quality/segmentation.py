@@ -2,26 +2,47 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+from skimage import color, filters
+from skimage.io import imread
 
 import bilateral
 from benchmarks.common import published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.machine import Others
+from benchmarks.common.photos import OWN
 from benchmarks.common.tables import at_least, behind, bullets, page, plural, spread, table
 from benchmarks.common.timing import Timing, geometric_mean, in_turns, stopwatch
-from benchmarks.quality import segmentation_cases as cases
-from benchmarks.quality.segmentation_cases import CELLS, Case, from_folder, made, mean_iou, pictures
+from benchmarks.quality.lowrank import read_images
+from bilateral.filters import resize
 from bilateral.tasks import refine_segmentation
+
+try:
+    from pydensecrf import densecrf
+
+    CRF_VERSION = version("pydensecrf2")
+except ImportError:
+    CRF_VERSION = None
 
 NAME = "segmentation"
 TITLE = "Segmentation (Table 4)"
 DATA = "segmentation"
 REPEATS = 7
 
+Array = NDArray[Any]
+BAND = 2  # pixels near an edge of the truth do not count: annotators place edges only roughly
+CELLS = (4, 8, 16, 16)  # sizes of the made networks' cells, in pixels
+CRF_MISSING = "Dense CRF skipped: install it with pip install pydensecrf2."
+# sigmas of the bilateral kernel, in pixels and in grey levels
+CRF_SETTINGS = {"CRF 67 / 3": (67, 3), "CRF 30 / 5": (30, 5)}
+CRF_STEPS = 10
 SIDE, QUICK_SIDE = 512, 128
 NETWORK, PLAIN, OURS = "network", "plain solve", "ours"
 NAMES = {
@@ -29,10 +50,95 @@ NAMES = {
     PLAIN: "bilateral solver alone, uniform confidence",
     "uniform": "refine_segmentation, uniform confidence",
     OURS: "refine_segmentation",
-    **{name: f"dense {name}" for name in cases.CRF_SETTINGS},
+    **{name: f"dense {name}" for name in CRF_SETTINGS},
 }
 # of our rows, the paper's
-PAPERS = {NETWORK: "network", PLAIN: "the paper"} | dict.fromkeys(cases.CRF_SETTINGS, "dense CRF")
+PAPERS = {NETWORK: "network", PLAIN: "the paper"} | dict.fromkeys(CRF_SETTINGS, "dense CRF")
+
+
+class Case(NamedTuple):
+    """A photograph, class probabilities (H, W, K), and the true labels, below 0 if unknown."""
+
+    name: str
+    source: str
+    photo: Array
+    p: Array
+    truth: Array
+
+
+def from_folder(folder: Path) -> Iterator[Case]:
+    """Read a network's scores for photographs with labels (NAME_5labels.png, or NAME.npy)."""
+    for image in read_images(folder):
+        files = sorted(folder.glob(f"**/{image.name}_5labels.png"))
+        files += sorted(folder.glob(f"**/{image.name}.npy"))
+        if files:
+            truth = np.load(files[0]) if files[0].suffix == ".npy" else imread(files[0])
+            photo = np.ascontiguousarray(image.reference[..., :3])
+            yield Case(image.name, "network", photo, image.probabilities, truth.astype(int))
+
+
+def pictures(side: int) -> Iterator[tuple[str, Array, Array]]:
+    """scikit-image's pictures, with three classes of brightness as labels."""
+    for name, picture in OWN.items():
+        photo = picture()[:side, :side]
+        smooth = ndimage.gaussian_filter(color.rgb2gray(photo), 3)
+        truth = np.digitize(smooth, filters.threshold_multiotsu(smooth, 3))
+        yield name, np.ascontiguousarray(photo), truth
+
+
+def made(name: str, photo: Array, truth: Array, cell: int, seed: int) -> Case:
+    """Imitate the scores of a network with cells of some pixels: warped, blurred, noisy truth."""
+    rng = np.random.default_rng(seed)
+    known = np.where(truth < 0, 0, truth)
+    labels = np.unique(known)
+
+    def smooth_noise(shape: tuple[int, ...], sigma: float) -> Array:
+        noise = ndimage.gaussian_filter(rng.normal(size=shape), (sigma, sigma, 0)[: len(shape)])
+        return np.asarray(noise / (noise.std() or 1))
+
+    warp = [0.4 * cell * smooth_noise(known.shape, 1.3 * cell) for _ in range(2)]
+    places = np.indices(known.shape) + warp
+    moved = ndimage.map_coordinates(known, places, order=0, mode="nearest")
+    soft = [ndimage.gaussian_filter((moved == k).astype(float), 0.45 * cell) for k in labels]
+    low = tuple(max(1, round(n / cell)) for n in known.shape)
+    at = [((np.arange(n) + 0.5) * m / n).astype(int) for n, m in zip(low, known.shape, strict=True)]
+    means = np.stack(soft, axis=2)[np.ix_(*at)]
+    logits = 1.5 * np.log(means + 0.01) + smooth_noise(means.shape, 1)
+    e = np.exp(resize.bilinear(logits.astype(np.float32), known.shape))
+    p = np.zeros((*known.shape, int(labels.max()) + 1), np.float32)
+    p[..., labels] = e / e.sum(axis=2, keepdims=True)
+    return Case(name, f"made, cells of {cell}", photo, p, truth)
+
+
+def mean_iou(labels: Array, truth: Array) -> float:
+    """Mean intersection over union in percent, over the classes of one image's truth.
+
+    Pixels whose 5 x 5 neighbourhood has several true labels do not count.
+    """
+    size = 2 * BAND + 1
+    plain = ndimage.maximum_filter(truth, size) == ndimage.minimum_filter(truth, size)
+    predicted, expected = (a[plain & (truth >= 0)] for a in (labels, truth))
+    ratios = [
+        np.sum((predicted == k) & (expected == k)) / np.sum((predicted == k) | (expected == k))
+        for k in np.unique(expected)
+    ]
+    return 100 * float(np.mean(ratios))
+
+
+def dense_crf(p: Array, photo: Array, sigmas: tuple[float, float]) -> Array:
+    """Labels by the fully connected CRF of Krähenbühl and Koltun (2011), by pydensecrf2.
+
+    Only for the classes that are the label of any pixel: the others would only cost time.
+    """
+    labels = np.unique(p.argmax(axis=2))
+    height, width, count = *p.shape[:2], len(labels)
+    energy = -np.log(np.maximum(np.moveaxis(p[..., labels], 2, 0), 1e-5))
+    crf = densecrf.DenseCRF2D(width, height, count)
+    crf.setUnaryEnergy(np.ascontiguousarray(energy.reshape(count, -1), np.float32))
+    crf.addPairwiseGaussian(sxy=3, compat=3)
+    crf.addPairwiseBilateral(sxy=sigmas[0], srgb=sigmas[1], rgbim=photo, compat=4)
+    marginals = np.asarray(crf.inference(CRF_STEPS)).reshape(count, height, width)
+    return np.asarray(labels[marginals.argmax(axis=0)])
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -42,7 +148,7 @@ def cells(setting: Setting) -> Iterator[Cell]:
     known = [(case.name, case.photo, case.truth) for case in real]
     known = known or list(pictures(QUICK_SIDE if setting.quick else SIDE))
     known = known[:1] if setting.quick else known
-    crf = f"CRF {cases.CRF_VERSION}"
+    crf = f"CRF {CRF_VERSION}"
     stand_ins = [made(*picture, CELLS[-1], seed) for seed, picture in enumerate(known)]
     for case in real or stand_ins:
         inputs = files(folder) if real else ()
@@ -70,9 +176,9 @@ def score(case: Case) -> dict[str, Any]:
         "uniform": refine_segmentation(case.p, case.photo, labels=True, confidence="uniform"),
         OURS: refine_segmentation(case.p, case.photo, labels=True),
     }
-    if cases.CRF_VERSION:
-        for name, settings in cases.CRF_SETTINGS.items():
-            labels[name] = cases.dense_crf(case.p, case.photo, settings)
+    if CRF_VERSION:
+        for name, settings in CRF_SETTINGS.items():
+            labels[name] = dense_crf(case.p, case.photo, settings)
     iou = {method: mean_iou(of_method, case.truth) for method, of_method in labels.items()}
     return {"name": case.name, "source": case.source, "iou": iou}
 
@@ -80,8 +186,8 @@ def score(case: Case) -> dict[str, Any]:
 def speed(case: Case, repeats: int) -> dict[str, Any]:
     """Time whole calls in turns, both from probabilities of the image's size."""
     others = Others()
-    crfs = cases.CRF_SETTINGS if cases.CRF_VERSION else {}
-    calls = {k: stopwatch(cases.dense_crf, case.p, case.photo, s) for k, s in crfs.items()}
+    crfs = CRF_SETTINGS if CRF_VERSION else {}
+    calls = {k: stopwatch(dense_crf, case.p, case.photo, s) for k, s in crfs.items()}
     times = in_turns(calls | {OURS: stopwatch(refine_segmentation, case.p, case.photo)}, repeats)
     ours: Timing = times.pop(OURS)
     crf = min(times.values(), key=lambda timing: timing.median, default=None)
@@ -112,15 +218,15 @@ def summary(values: Values, _: Setting) -> Results:
         "ours_ms": float(np.mean([row["ours_ms"] for row in rows])),
         "crf_ms": float(np.mean([row["crf_ms"] for row in crf])) if crf else None,
         "ratio": geometric_mean([row["ratio"] for row in crf]) if crf else None,
-        "crf_skipped": None if cases.CRF_VERSION else cases.CRF_MISSING,
-        "crf_version": cases.CRF_VERSION,
+        "crf_skipped": None if CRF_VERSION else CRF_MISSING,
+        "crf_version": CRF_VERSION,
         "published": published.SEGMENTATION,
     }
 
 
 def as_text(results: Results) -> str:
     quoted, means, ratio = results["published"], results["mean"], results["ratio"]
-    times = {OURS: results["ours_ms"], **dict.fromkeys(cases.CRF_SETTINGS, results["crf_ms"])}
+    times = {OURS: results["ours_ms"], **dict.fromkeys(CRF_SETTINGS, results["crf_ms"])}
     rows = []
     for method, mean in means.items():
         paper, paper_ms = quoted[PAPERS[method]] if method in PAPERS else (None, None)

@@ -1,22 +1,25 @@
 """Depth super-resolution against the paper's Table 3, the authors' output files and peers."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from skimage import io
 
 import bilateral
-from benchmarks.common import published
+from benchmarks.common import middlebury, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.opencv import Worker
+from benchmarks.common.published import FACTORS, SCENES
 from benchmarks.common.tables import at_most, behind, bullets, met, page, spread, table
 from benchmarks.common.timing import Timing, clock, geometric_mean
 from benchmarks.quality import baselines
-from benchmarks.quality.superres_scenes import FACTORS, Scene, made, rms, scenes
+from bilateral import BlockMeans
 from bilateral.filters import resize
 from bilateral.tasks import superres_depth
 
@@ -27,8 +30,11 @@ REPEATS = 5
 OPENCV = "fast bilateral solver"
 FIGURE = "superres.svg"
 
+Map = NDArray[np.float64]
+WINDOW = (slice(1080), slice(1320))
+"""The pixels that the paper's numbers are over."""
+QUICK_SHAPE = (192, 256)
 Array = NDArray[Any]
-
 PRESETS = {f'bilateral, preset="{name}"': name for name in ("paper", "fast", "best")}
 PAPERS, BEST = 'bilateral, preset="paper"', 'bilateral, preset="best"'
 AUTHORS = "the authors' files"
@@ -50,6 +56,61 @@ SIGMAS, STEPS, FILTER = (8, 4, 3), 15, (16, 16)
 OPENCV_SMOOTHNESS = 1.2
 # Targets: RMS difference from the authors' files by factor, geometric mean of the best preset.
 NEAREST, BEST_MEAN = {2: 0.1, 4: 0.1, 8: 0.2, 16: 0.4}, 2.60
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A photograph, its true depth, and noisy maps at lower resolutions by factor."""
+
+    name: str
+    photo: NDArray[np.uint8]
+    truth: Map  # NaN where it is unknown
+    low: dict[int, Map]
+    authors: dict[int, Map]  # the paper's own outputs, where they are there
+
+    def rmse(self, depth: NDArray[Any], *, full: bool = False) -> float:
+        error = depth.astype(np.float64) - self.truth
+        return rms(error if full else error[WINDOW])
+
+
+def rms(error: Map) -> float:
+    return float(np.sqrt(np.nanmean(error**2)))
+
+
+def scenes(folder: Path) -> Iterator[Scene]:
+    """The scenes of the benchmark that are in the folder."""
+    for name in SCENES:
+        inputs, outputs = folder / "_input" / f"{name}_big", folder / "barronpoole" / f"{name}_big"
+        try:
+            truth = _map(folder / "_gth" / f"{name}_big.png")
+            photo = io.imread(inputs / f"{name}_big_color.png")[..., :3]
+            low = {2**f: _map(inputs / f"depth_{f}_n.png") for f in range(1, 5)}
+        except FileNotFoundError:
+            continue
+        files = {2**f: outputs / f"output_{f}_n.png" for f in range(1, 5)}
+        authors = {k: _map(file) / 256 for k, file in files.items() if file.exists()}
+        yield Scene(name, photo, truth, low, authors)
+
+
+def made(quick: bool = False) -> Scene:
+    """scikit-image's Motorcycle with noise like that of Ferstl et al.'s maps: 640 / depth."""
+    photo, _, disparity = middlebury.motorcycle()
+    rows, columns = (size // 16 * 16 for size in disparity.shape)
+    truth = 3 * disparity[:rows, :columns].astype(np.float64)  # to 8-bit grey levels, about
+    rng, low = np.random.default_rng(0), {}
+    for k in FACTORS:
+        shape = (rows // k, columns // k)
+        blocks = BlockMeans(np.zeros(shape), (rows, columns))
+        known, means = blocks.means(np.isfinite(truth)), blocks.means(np.nan_to_num(truth))
+        depth = np.where(known > 0.99, means, np.nan)
+        low[k] = depth + rng.normal(size=shape) * 640 / np.maximum(depth, 40)
+    height, width = QUICK_SHAPE if quick else (rows, columns)
+    crops = {k: depth[: height // k, : width // k] for k, depth in low.items()}
+    return Scene("motorcycle", photo[:height, :width], truth[:height, :width], crops, {})
+
+
+def _map(path: Path) -> Map:
+    return np.asarray(io.imread(path), np.float64)
 
 
 def cells(setting: Setting) -> Iterator[Cell]:

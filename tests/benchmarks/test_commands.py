@@ -18,7 +18,7 @@ from benchmarks.quality import baselines, colorization, superres
 from benchmarks.quality.colorization import made as colorization_scenes
 from benchmarks.quality.depth import filled
 from benchmarks.quality.lowrank import Labelled, compare
-from benchmarks.quality.superres_scenes import made as superres_scene
+from benchmarks.quality.superres import made as superres_scene
 from benchmarks.speed.cases import NOISE
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
 from benchmarks.quality import depth, filters, superres
 from benchmarks.quality.depth import Case
-from benchmarks.quality.superres_scenes import Scene
+from benchmarks.quality.superres import Scene
 from benchmarks.speed.cases import OpenCV, compare, problem
 
 CV2 = """
