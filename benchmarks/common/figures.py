@@ -68,15 +68,12 @@ def trade_off(
     }
     figure, axis = plt.subplots(figsize=(7.5, 5.4))
     for kind, (marker, colour, label) in markers.items():
-        chosen = [(x, y) for _, x, y, of in points if of == kind]
-        if chosen:
-            axis.scatter(*zip(*chosen, strict=True), marker=marker, color=colour, label=label, s=28)
+        x, y = ([point[i] for point in points if point[3] == kind] for i in (1, 2))
+        axis.scatter(x, y, marker=marker, color=colour, label=label if x else None, s=28)
     axis.set(xscale="log", yscale="log", xlabel=labels[0], ylabel=labels[1])
     axis.margins(x=0.16, y=0.08)
-    low, high = axis.get_ylim()
-    ticks = [tick for tick in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30) if low < tick < high]
-    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.minorticks_off()
+    for shown in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
+        shown("{x:g}")
     figure.canvas.draw()
     _annotate(axis, [(name, x, y) for name, x, y, _ in points])
     axis.legend(loc="upper right")

@@ -1,30 +1,19 @@
 """Colorization from strokes (section 5.3) against Levin et al. 2004: quality and speed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage import data, io
+from skimage import data
 from skimage.color import deltaE_ciede2000, rgb2lab
 
 from benchmarks.common import photos, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
-from benchmarks.common.photos import rgb
-from benchmarks.common.tables import (
-    at_least,
-    at_most,
-    behind,
-    bullets,
-    page,
-    spread,
-    table,
-    text_table,
-)
+from benchmarks.common.tables import at_least, at_most, behind, bullets, page, spread, table
 from benchmarks.common.timing import Timing, clock, ms, repeated
 from benchmarks.quality import baselines
 from bilateral import color
@@ -50,8 +39,7 @@ NAMES = {
 SPEED = "one megapixel"
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     name: str
     gray: Picture  # (H, W)
     colours: Picture  # of the strokes
@@ -69,10 +57,10 @@ def scenes(folder: Path) -> Iterator[Scene]:
         pictures = {file.stem: file for file in sorted(path.iterdir())}
         if not {"gray", "marked"} <= pictures.keys() or not {"original", _RESULT} & pictures.keys():
             continue
-        gray, marked = _read(pictures["gray"]), _read(pictures["marked"])
+        gray, marked = photos.read(pictures["gray"]).pixels, photos.read(pictures["marked"]).pixels
         painted = np.abs(gray.astype(int) - marked).sum(axis=2) > _DIFFERENT
-        original = _read(pictures["original"]) if "original" in pictures else None
-        authors = _read(pictures[_RESULT]) if _RESULT in pictures else None
+        original = photos.read(pictures["original"]).pixels if "original" in pictures else None
+        authors = photos.read(pictures[_RESULT]).pixels if _RESULT in pictures else None
         colours = marked if original is None else original
         yield Scene(path.name, gray[..., 0], colours, painted, original, authors)
 
@@ -94,15 +82,9 @@ def _made(name: str, photo: Picture) -> Scene:
     return Scene(name, gray, photo, strokes(gray.shape, _STROKES), photo, None)
 
 
-def _read(path: Path) -> Picture:
-    return rgb(io.imread(path))
-
-
 def small(scene: Scene, height: int = 160, width: int = 200) -> Scene:
     part = np.s_[:height, :width]
-    original = None if scene.original is None else scene.original[part]
-    maps = scene.gray[part], scene.colours[part], scene.painted[part]
-    return Scene(scene.name, *maps, original, None)
+    return Scene(scene.name, *(picture[part] for picture in scene[1:5]), None)
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -125,10 +107,8 @@ def quality(scene: Scene) -> dict[str, Any]:
     }
     row: dict[str, Any] = {"scene": scene.name, "painted": float(scene.painted.mean())}
     for name, picture in pictures.items():
-        row[name] = None if scene.original is None else chroma_psnr(picture, scene.original)
-        row[f"{name}_difference"] = (
-            None if scene.authors is None else difference(picture, scene.authors)
-        )
+        row[name] = chroma_psnr(picture, scene.original)
+        row[f"{name}_difference"] = difference(picture, scene.authors)
     return row
 
 
@@ -167,14 +147,18 @@ def clipped(gray: Array, chroma: Array) -> Array:
     return np.clip(np.rint(rgb), 0, 255).astype(np.uint8)
 
 
-def chroma_psnr(picture: Array, original: Array) -> float:
+def chroma_psnr(picture: Array, original: Array | None) -> float | None:
     """PSNR of U and V together, in dB; the peak is 255."""
+    if original is None:
+        return None
     error = color.chroma(picture, 255) - color.chroma(original, 255)
     return float(10 * np.log10(255**2 / np.mean(np.square(error, dtype=np.float64))))
 
 
-def difference(picture: Array, authors: Array) -> float:
+def difference(picture: Array, authors: Array | None) -> float | None:
     """Mean CIEDE2000."""
+    if authors is None:
+        return None
     return float(deltaE_ciede2000(rgb2lab(picture[: len(authors)]), rgb2lab(authors)).mean())
 
 
@@ -221,9 +205,9 @@ def as_text(results: Results) -> str:
             if case["best_difference"] is not None
         ),
         "### Seconds per megapixel",
-        text_table(
-            ("", "Levin et al. 2004", "bilateral solver", "ratio"),
-            [[name, f"{a:.2f}", f"{b:.3f}", f"{r:.0f}"] for name, a, b, r in seconds],
+        table(
+            [dict(zip("nabr", row, strict=True)) for row in seconds],
+            " | {n}; Levin et al. 2004 | {a:.2f}; bilateral solver | {b:.3f}; ratio | {r:.0f}",
         ),
         f"One more stroke on the same picture: {ms(results['one_more_stroke_ms'] / 1e3)} ms.",
         behind(_losses(scored, results["ratio"], ratio), "No scene is behind."),

@@ -13,15 +13,14 @@ from scipy import ndimage
 from skimage import io
 
 import bilateral
-from benchmarks.common import opencv, photos, published
+from benchmarks.common import opencv, photos
 from benchmarks.common.cells import Setting
 from benchmarks.common.machine import Others
 from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
 from benchmarks.common.tables import OTHERS, at_least, at_most, bullets, page, table
 from benchmarks.common.timing import Stopwatch, Timing, clock, in_turns, stopwatch
-from benchmarks.quality.superres import filtered, rms, scenes
-from bilateral.filters import resize
+from benchmarks.quality.superres import rms
 
 TITLE = "Filters"
 REPEATS = 15
@@ -50,7 +49,6 @@ def measure(setting: Setting) -> Row:
     return {
         "settings": run | sigmas,
         "authors": authors(setting.data.folder("domain_transform")),
-        "superres": superres(setting.data.folder("depth_superres")),
         "speed": [row for photo in images for row in speed(photo, setting)],
         "median": medians(images[0], setting.any_python, counts, repeats),
     }
@@ -68,18 +66,6 @@ def authors(folder: Path | None) -> Row | None:
         "rms": rms(ours - theirs),
         "rms_uint8": rms(np.rint(ours) - theirs),
     }
-
-
-def superres(folder: Path | None) -> list[Row] | None:
-    """RMSE of the filter alone on bicubic depth, beside the paper's row."""
-    rows = []
-    for scene in scenes(folder) if folder else ():
-        for factor, depth in scene.low.items():
-            paper = published.superres("domain transform", scene.name, factor)
-            target = resize.bicubic(depth, scene.truth.shape)
-            rmse = scene.rmse(filtered(target, scene.photo, factor), full=factor == 2)
-            rows.append({"scene": scene.name, "factor": factor, "rmse": rmse, "paper": paper})
-    return rows or None
 
 
 def in_turns_with_opencv(
@@ -180,9 +166,6 @@ def _same(ours: Image, theirs: Image, peer: str) -> None:
 def as_text(results: Row) -> str:
     settings, author = results["settings"], results["authors"]
     ours = [f"ours, {n} threads | {{ours[{n}]}}" for n in settings["threads"]]
-    superres = [
-        r | {"off": 100 * abs(r["rmse"] / r["paper"] - 1)} for r in results["superres"] or ()
-    ]
     ratios = [row["ratio"] for row in results["speed"] if row["ratio"]]
     targets = []
     if author:
@@ -191,20 +174,9 @@ def as_text(results: Row) -> str:
             f"{at_most(author['rms'], 1.0, '.3f')}, {author['rms_uint8']:.3f} when rounded as "
             "theirs; rounding alone makes 0.289"
         ]
-    if superres:
-        worst = at_most(max(row["off"] for row in superres), 1.0)
-        targets.append(f"off the paper's super-resolution by the filter alone, in percent: {worst}")
     if ratios:
         targets.append(f"OpenCV's dtFilter / ours, minimum: {at_least(min(ratios), 1.0)}")
     return page(
-        "## Depth super-resolution by the domain transform alone, RMSE",
-        table(
-            superres,
-            "map | {scene} x{factor}; ours | {rmse:.3f}; the paper's | {paper:.2f}",
-            "off by, % | {off:.2f}",
-        )
-        if superres
-        else "Skipped: no folder depth_superres in --data.",
         f"## Against OpenCV's dtFilter (DTF_RF), {settings['threads'][-1]} threads",
         f"RGB along itself, {settings['iterations']} iterations; ms, median (quartiles) "
         f"of {settings['repeats']} repeats in turns; other work: cores that other processes kept "

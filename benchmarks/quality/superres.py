@@ -1,10 +1,9 @@
 """Depth super-resolution against the paper's Table 3, the authors' output files and peers."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +57,7 @@ OPENCV_SMOOTHNESS = 1.2
 NEAREST, BEST_MEAN = {2: 0.1, 4: 0.1, 8: 0.2, 16: 0.4}, 2.60
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """A photograph, its true depth, and noisy maps at lower resolutions by factor."""
 
     name: str
