@@ -10,8 +10,7 @@ from benchmarks.common.timing import Timing, ms, short
 
 Row = Mapping[str, Any]
 
-OTHERS = "other work | {other_work:cores}"
-"""The cores that other processes kept busy while a row was measured."""
+OTHERS = "other work | {other_work:cores}"  # cores that other processes kept busy meanwhile
 
 
 def as_json(results: Any) -> str:

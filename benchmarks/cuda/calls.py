@@ -174,14 +174,9 @@ def agreement(task: Task) -> dict[str, Any]:
         differences.append(float((result.cpu().double() - expected).norm() / expected.norm()))
         repeats = (crop.solve(**options) for _ in range(IDENTICAL_REPEATS))
         identical.append(sum(torch.equal(again, result) for again in repeats))
-    return {
-        "size": crop.size,
-        "cells": AGREEMENT_CELLS,
-        "differences": differences,
-        "difference": max(differences),
-        "repeats": IDENTICAL_REPEATS,
-        "identical": min(identical),
-    }
+    counts = {"repeats": IDENTICAL_REPEATS, "identical": min(identical)}
+    row = {"size": crop.size, "cells": AGREEMENT_CELLS, "differences": differences}
+    return row | {"difference": max(differences), **counts}
 
 
 def out_of_memory(task: Task, size: Size) -> dict[str, Any]:

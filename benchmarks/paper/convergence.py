@@ -167,14 +167,13 @@ def _behind(results: Results) -> str:
 
     cost = results[DENSE][OURS]["ms_per_step"] / results[DENSE][PAPERS]["ms_per_step"]
     return (
-        "**Like the paper**: the pyramid start and the pyramid preconditioner each help, and "
-        f"together most: after 5 steps the loss is {reached(DENSE, PAPERS, 5):.1e} on dense data, "
-        f"and {reached(DENSE, 'Jacobi, flat start', 5):.1e} with Jacobi and a flat start.\n\n"
-        f"**Behind**: a step of multigrid costs {cost:.1f} steps of the pyramid's, and its "
-        "hierarchy has to be built once per grid; on dense data, where few steps suffice, the "
-        'pyramid is faster, and `preconditioner="multigrid"` chooses it by itself. On sparse data '
-        f"the paper's 25 steps leave {reached(SPARSE, PAPERS, 25):.0e} of the loss, multigrid's 5 "
-        f"leave {reached(SPARSE, OURS, 5):.0e}."
+        "**Like the paper**: the pyramid start and preconditioner each help, and together most: "
+        f"after 5 steps the loss is {reached(DENSE, PAPERS, 5):.1e} on dense data, and "
+        f"{reached(DENSE, 'Jacobi, flat start', 5):.1e} with Jacobi and a flat start.\n\n"
+        f"**Behind**: a step of multigrid costs {cost:.1f} steps of the pyramid's, and a hierarchy "
+        'per grid: on dense data `preconditioner="multigrid"` chooses the pyramid by itself. On '
+        f"sparse data the paper's 25 steps leave {reached(SPARSE, PAPERS, 25):.0e} of the loss, "
+        f"multigrid's 5 leave {reached(SPARSE, OURS, 5):.0e}."
     )
 
 

@@ -79,7 +79,7 @@ def summary(values: Values, _: Setting) -> Results:
 
 
 def as_text(results: Results) -> str:
-    before, after = (results["stereo"][name] for name in ("before", "after"))
+    before, after = results["stereo"].values()
     rmse, psnr = results["superres"], results["colorization"]
     return page(
         "Of scikit-image's Motorcycle (Scharstein et al. 2014) and coffee, whatever --data is: "

@@ -155,7 +155,8 @@ def cells(setting: Setting) -> Iterator[Cell]:
         work = partial(compare, lambda case=case: case, setting)
         yield Cell(f"{case.scene}, {case.source}", work)
     for folder in scenes:
-        if _is_pair(folder):
+        right, known = folder / "im1.png", middlebury.max_disparity(folder)
+        if right.exists() and known and middlebury.has_disparity(folder, INPUTS["SGBM"]):
             yield Cell(f"{folder.name}, pair", partial(from_pair, folder))
     first = from_folder(scenes[0], "MC-CNN raw") if scenes else made[0]
     yield Cell("speed", partial(speed, first, setting.repeats))
@@ -197,12 +198,6 @@ def robust(case: Case, sigma: float, smoothness: float) -> Array:
         target, first, bilateral.GemanMcClure(1.0), stereo_page.ROUNDS, smooth=(4, 4)
     )
     return bilateral.median(x)
-
-
-def _is_pair(folder: Path) -> bool:
-    calibrated = middlebury.max_disparity(folder) is not None
-    right = (folder / "im1.png").exists()
-    return right and calibrated and middlebury.has_disparity(folder, INPUTS["SGBM"])
 
 
 def from_pair(folder: Path) -> dict[str, Any]:

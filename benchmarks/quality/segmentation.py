@@ -272,10 +272,8 @@ def _losses(results: Results) -> list[str]:
     gaps = {row["image"]: row["iou"][OURS] - max(row["iou"].values()) for row in results["rows"]}
     worse = [f"{image} ({gap:+.2f})" for image, gap in gaps.items() if gap < 0]
     if worse:
-        lines.append(
-            f"not the best of the table on {', '.join(worse)}: the "
-            "[notes](../notes/segmentation.md) say why"
-        )
+        why = "the [notes](../notes/segmentation.md) say why"
+        lines.append(f"not the best of the table on {', '.join(worse)}: {why}")
     gain, paper = means[PLAIN] - means[NETWORK], quoted["the paper"][0] - quoted["network"][0]
     if gain < paper:
         lines.append(f"a plain solve gains {gain:+.2f}, the paper's {paper:+.2f}")

@@ -30,8 +30,7 @@ OPENCV = "fast bilateral solver"
 FIGURE = "superres.svg"
 
 Map = NDArray[np.float64]
-WINDOW = (slice(1080), slice(1320))
-"""The pixels that the paper's numbers are over."""
+WINDOW = (slice(1080), slice(1320))  # the pixels that the paper's numbers are over
 QUICK_SHAPE = (192, 256)
 Array = NDArray[Any]
 PRESETS = {f'bilateral, preset="{name}"': name for name in ("paper", "fast", "best")}
@@ -161,17 +160,12 @@ def _methods(
         "nearest neighbour": partial(f.nearest, low, shape),
         "bilinear": partial(resize.bilinear, low, shape),
         "bicubic": partial(resize.bicubic, low, shape),
-        "domain transform": partial(filtered, target, photo, factor),
+        "domain transform": partial(bilateral.domain_transform, target, photo, 8 * factor, 64),
         "fast guided filter": partial(f.fast_guided_filter, photo, target, factor, 5.1, 2),
         "joint bilateral upsampling": partial(f.joint_bilateral_upsampling, low, photo, 1.5, 16, 3),
         "WLS": partial(f.weighted_least_squares, photo, target, 120.0 * factor),
         **{name: partial(superres_depth, noisy, photo, preset=p) for name, p in PRESETS.items()},
     }
-
-
-def filtered(target: Array, photo: Array, factor: int) -> Array:
-    """The domain transform alone, with the supplement's settings: 8 * 2^f and 64."""
-    return bilateral.domain_transform(target, photo, 8 * factor, 64)
 
 
 def _opencv(
