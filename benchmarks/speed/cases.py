@@ -100,6 +100,8 @@ def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
         blur=validation.blur("paper", 5),
         edge_guard=policy.EDGE_GUARD,
         lowest_eigenvalue=policy.LOWEST_EIGENVALUE,
+        level_stiffness=policy.LEVEL_STIFFNESS,
+        faint_epsilons=policy.FAINT_EPSILONS,
     )
     target = problem.target[:, :, np.newaxis]
     splat, seen = clock(cpu.splat_target, grid, target, problem.confidence)
