@@ -12,10 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 from PIL import Image
 
-Array = NDArray[Any]
+from benchmarks.common import Array
 
 mpl.use("Agg")
 mpl.rcParams.update({"svg.hashsalt": "bilateral", "svg.fonttype": "none"})  # reproducible files

@@ -2,16 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from skimage.data import stereo_motorcycle
 from skimage.io import imread
 
+from benchmarks.common import Array
 from bilateral import io
-
-Array = NDArray[Any]
 
 
 def folders(root: Path) -> list[Path]:

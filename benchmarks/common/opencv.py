@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from benchmarks.common import Array
 
 SCRIPT = Path(__file__).with_name("opencv_worker.py")
 

@@ -19,9 +19,7 @@ from bilateral.backends import cpu
 from bilateral.grid import core_of
 from bilateral.numerics import system
 
-NAME = "convergence"
-TITLE = "Convergence (Figure 3)"
-DATA = "hires"
+NAME, TITLE, DATA = "convergence", "Convergence (Figure 3)", "hires"
 FIGURE = "convergence.svg"
 
 Map = NDArray[np.float64]

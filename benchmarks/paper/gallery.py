@@ -17,8 +17,7 @@ from benchmarks.quality.superres import made, rms
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import colorize, refine_depth, superres_depth
 
-NAME = "gallery"
-TITLE = "Pictures (Figures 1, 4 and 5)"
+NAME, TITLE = "gallery", "Pictures (Figures 1, 4 and 5)"
 DATA: str | None = None
 
 FACTOR = 8

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 
 import bilateral
-from benchmarks.common import middlebury, published
+from benchmarks.common import Array, middlebury, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.tables import behind, page, table
 from benchmarks.common.timing import clock, geometric_mean
@@ -25,19 +24,12 @@ from bilateral import color, confidence
 from bilateral.backends import cpu
 from bilateral.grid import core_of
 
-NAME = "interval"
+NAME, DATA = "interval", "stereo"
 TITLE = "Intervals (Table 1 and the supplement's defocus)"
-DATA = "stereo"
 
-Array = NDArray[Any]
-
-SIGMA = 8
-SMOOTHNESS = 16.0
-INTERVAL_SMOOTHNESS = 4.0
-STEPS = 25
-WINDOW, MARGIN = 7, 0.05
-LEVEL_WEIGHT = 2.0
-FILTER = (4, 4)
+SIGMA, SMOOTHNESS, STEPS = 8, 16.0, 25
+INTERVAL_SMOOTHNESS, LEVEL_WEIGHT = 4.0, 2.0
+WINDOW, MARGIN, FILTER = 7, 0.05, (4, 4)
 
 
 class Pair(NamedTuple):

@@ -4,17 +4,15 @@ Photographs are uint8, maps (H, W) float32.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import LinearOperator, cg, splu
 
+from benchmarks.common import Array
 from bilateral.filters import resize
 
-Array = NDArray[Any]
 _OFFSETS = [(y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)]
 # The constants of the authors' program: fraction of the variance, least weight, least variance.
 _PART_OF_VARIANCE = 0.6

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from skimage import data
 from skimage.color import deltaE_ciede2000, rgb2lab
 
-from benchmarks.common import photos, published
+from benchmarks.common import Array, photos, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.tables import at_least, at_most, behind, bullets, page, spread, table
@@ -20,16 +19,12 @@ from bilateral import color
 from bilateral.cli.demo.strokes import strokes
 from bilateral.tasks import Colorizer, colorize
 
-NAME = "colorization"
-TITLE = "Colorization (section 5.3)"
-DATA = "colorization"
-REPEATS = 5
+NAME = DATA = "colorization"
+TITLE, REPEATS = "Colorization (section 5.3)", 5
 
-Picture = NDArray[np.uint8]
 _DIFFERENT = 0.01 * 255  # summed over RGB: a marked picture differs this much where a stroke is
 _STROKES = 40
 _RESULT = "levin_result"
-Array = NDArray[Any]
 NAMES = {
     "levin": "Levin et al.",
     "levin_mapped": "Levin et al., mapped",
@@ -41,11 +36,11 @@ SPEED = "one megapixel"
 
 class Scene(NamedTuple):
     name: str
-    gray: Picture  # (H, W)
-    colours: Picture  # of the strokes
-    painted: NDArray[np.bool_]
-    original: Picture | None
-    authors: Picture | None  # Levin et al.'s own result, which may have fewer rows
+    gray: Array  # (H, W)
+    colours: Array  # of the strokes
+    painted: Array
+    original: Array | None
+    authors: Array | None  # Levin et al.'s own result, which may have fewer rows
 
 
 def scenes(folder: Path) -> Iterator[Scene]:
@@ -77,7 +72,7 @@ def megapixel() -> Scene:
     return _made("coffee", photos.resized(photo, (height, width)))
 
 
-def _made(name: str, photo: Picture) -> Scene:
+def _made(name: str, photo: Array) -> Scene:
     gray = np.rint(color.luma(photo)).astype(np.uint8)
     return Scene(name, gray, photo, strokes(gray.shape, _STROKES), photo, None)
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import bilateral
-from benchmarks.common import made, middlebury
+from benchmarks.common import Array, made, middlebury
 from benchmarks.common.cells import Cell, Setting
 from benchmarks.common.machine import Others
 from benchmarks.common.opencv import Worker
@@ -19,13 +18,8 @@ from benchmarks.quality import baselines, stereo_page
 from bilateral.confidence import edge_aware_variance
 from bilateral.tasks import match_blocks, refine_depth, stereo_depth
 
-NAME = "stereo"
-TITLE = "Stereo (Table 2)"
-DATA = "stereo"
-REPEATS = 5
-OPENCV = "guided filter"
-
-Array = NDArray[Any]
+NAME = DATA = "stereo"
+TITLE, REPEATS, OPENCV = "Stereo (Table 2)", 5, "guided filter"
 
 MARGIN = 40  # columns without a partner: the paper's 80, at half its width
 

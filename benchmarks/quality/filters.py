@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import ndimage
 from skimage import io
 
 import bilateral
-from benchmarks.common import opencv, photos
+from benchmarks.common import Array, opencv, photos
 from benchmarks.common.cells import Setting
 from benchmarks.common.machine import Others
 from benchmarks.common.opencv import Worker
@@ -22,11 +21,8 @@ from benchmarks.common.tables import OTHERS, at_least, at_most, bullets, page, t
 from benchmarks.common.timing import Stopwatch, Timing, clock, in_turns, stopwatch
 from benchmarks.quality.superres import rms
 
-TITLE = "Filters"
-REPEATS = 15
-OPENCV = "domain transform"
+TITLE, REPEATS, OPENCV = "Filters", 15, "domain transform"
 
-Image = NDArray[Any]
 Row = dict[str, Any]
 
 QUICK_SHAPE = (1024, 1024)
@@ -105,7 +101,7 @@ def speed(photo: Photo, setting: Setting) -> list[Row]:
         for dtype in DTYPES:
             call, difference = ("domain transform", f"photo {dtype}", *settings), None
 
-            def ours(image: Image = arrays[dtype]) -> Image:
+            def ours(image: Array = arrays[dtype]) -> Array:
                 return bilateral.domain_transform(image, photo.pixels, *settings)
 
             if peer:
@@ -139,7 +135,7 @@ def medians(photo: Photo, python: str | None, counts: tuple[int, ...], repeats: 
 
 
 def _median(
-    name: str, image: Image, size: int, peer: Worker | None, counts: tuple[int, ...], repeats: int
+    name: str, image: Array, size: int, peer: Worker | None, counts: tuple[int, ...], repeats: int
 ) -> Row:
     call, inside = ("median", name, size), (slice(size // 2, -(size // 2)),) * 2
     if peer:  # OpenCV's borders differ
@@ -158,7 +154,7 @@ def _median(
     return {"image": name, "size": size, "scipy": scipy, "scipy_ratio": ratio, **row}
 
 
-def _same(ours: Image, theirs: Image, peer: str) -> None:
+def _same(ours: Array, theirs: Array, peer: str) -> None:
     if not np.array_equal(ours, theirs):
         raise RuntimeError(f"our medians differ from those of {peer}")
 

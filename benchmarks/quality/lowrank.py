@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import map_coordinates
 from scipy.special import softmax
 from skimage.io import imread
 
 import bilateral
-from benchmarks.common import middlebury, published
+from benchmarks.common import Array, middlebury, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.machine import Others
@@ -24,11 +23,7 @@ from bilateral.numerics.options import SolveOptions
 from bilateral.numerics.pcg import SystemSolver
 from bilateral.numerics.problem import set_up, start
 
-NAME = "lowrank"
-TITLE = "Low rank (supplement, section 4)"
-DATA = "segmentation"
-
-Array = NDArray[Any]
+NAME, TITLE, DATA = "lowrank", "Low rank (supplement, section 4)", "segmentation"
 
 TOLERANCE = 0.01
 STRIDE = 8  # of the network's coarse scores, in pixels of its input

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import ndimage
 from skimage import color, filters
 from skimage.io import imread
 
 import bilateral
-from benchmarks.common import published
+from benchmarks.common import Array, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.machine import Others
@@ -31,12 +30,9 @@ try:
 except ImportError:
     CRF_VERSION = None
 
-NAME = "segmentation"
-TITLE = "Segmentation (Table 4)"
-DATA = "segmentation"
-REPEATS = 7
+NAME = DATA = "segmentation"
+TITLE, REPEATS = "Segmentation (Table 4)", 7
 
-Array = NDArray[Any]
 BAND = 2  # pixels near an edge of the truth do not count: annotators place edges only roughly
 CELLS = (4, 8, 16, 16)  # sizes of the made networks' cells, in pixels
 CRF_MISSING = "Dense CRF skipped: install it with pip install pydensecrf2."

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from skimage import io
 
 import bilateral
-from benchmarks.common import middlebury, published
+from benchmarks.common import Array, middlebury, published
 from benchmarks.common.cells import Cell, Results, Setting, Values
 from benchmarks.common.data import files
 from benchmarks.common.opencv import Worker
@@ -22,17 +21,11 @@ from bilateral import BlockMeans
 from bilateral.filters import resize
 from bilateral.tasks import superres_depth
 
-NAME = "superres"
-TITLE = "Depth super-resolution (Table 3)"
-DATA = "depth_superres"
-REPEATS = 5
-OPENCV = "fast bilateral solver"
-FIGURE = "superres.svg"
+NAME, TITLE, DATA = "superres", "Depth super-resolution (Table 3)", "depth_superres"
+REPEATS, OPENCV, FIGURE = 5, "fast bilateral solver", "superres.svg"
 
-Map = NDArray[np.float64]
 WINDOW = (slice(1080), slice(1320))  # the pixels that the paper's numbers are over
 QUICK_SHAPE = (192, 256)
-Array = NDArray[Any]
 PRESETS = {f'bilateral, preset="{name}"': name for name in ("paper", "fast", "best")}
 PAPERS, BEST = 'bilateral, preset="paper"', 'bilateral, preset="best"'
 AUTHORS = "the authors' files"
@@ -60,17 +53,17 @@ class Scene(NamedTuple):
     """A photograph, its true depth, and noisy maps at lower resolutions by factor."""
 
     name: str
-    photo: NDArray[np.uint8]
-    truth: Map  # NaN where it is unknown
-    low: dict[int, Map]
-    authors: dict[int, Map]  # the paper's own outputs, where they are there
+    photo: Array
+    truth: Array  # NaN where it is unknown
+    low: dict[int, Array]
+    authors: dict[int, Array]  # the paper's own outputs, where they are there
 
-    def rmse(self, depth: NDArray[Any], *, full: bool = False) -> float:
+    def rmse(self, depth: Array, *, full: bool = False) -> float:
         error = depth.astype(np.float64) - self.truth
         return rms(error if full else error[WINDOW])
 
 
-def rms(error: Map) -> float:
+def rms(error: Array) -> float:
     return float(np.sqrt(np.nanmean(error**2)))
 
 
@@ -106,7 +99,7 @@ def made(quick: bool = False) -> Scene:
     return Scene("motorcycle", photo[:height, :width], truth[:height, :width], crops, {})
 
 
-def _map(path: Path) -> Map:
+def _map(path: Path) -> Array:
     return np.asarray(io.imread(path), np.float64)
 
 

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from skimage.transform import resize
 
 from benchmarks.common import middlebury
@@ -17,10 +16,7 @@ from benchmarks.quality import lowrank
 from benchmarks.quality.depth import INPUTS, Case, errors, from_folder
 from bilateral import BilateralGrid, BilateralSolver, GemanMcClure, solve
 
-Array = NDArray[Any]
-
-TITLE = "The supplement's parts"
-REPEATS = 7
+TITLE, REPEATS = "The supplement's parts", 7
 ROUNDS, SOURCE = 32, "MC-CNN raw"
 # sigmas and smoothness: a setting for these pictures, and the paper's
 SETTINGS = ((8, 4.0), (4, 0.25))
@@ -148,10 +144,8 @@ def as_text(results: Results) -> str:
 def details(values: Values) -> str:
     results = summary(values, None)
     worst = max(row["rounds_in_solves"] for row in results["cost"])
-    lines, low_rank = (
-        [f"robust rounds in single solves: {at_most(worst, 8.0, '.1f')}"],
-        results["lowrank"],
-    )
+    lines = [f"robust rounds in single solves: {at_most(worst, 8.0, '.1f')}"]
+    low_rank = results["lowrank"]
     if low_rank:
         same = at_least(low_rank["same_class"], 99.5)
         lines.append(f"gain by a low rank: {at_least(low_rank['ratio'], 4.0, '.1f')}")

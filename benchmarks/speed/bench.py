@@ -33,19 +33,15 @@ from benchmarks.speed.cases import (
 )
 from benchmarks.speed.convergence import convergence
 
-NAME = "speed"
-TITLE = "Speed (Table 1)"
-DATA = "hires"
-REPEATS = 7
-OPENCV = "fast bilateral solver"
+NAME, TITLE, DATA = "speed", "Speed (Table 1)", "hires"
+REPEATS, OPENCV = 7, "fast bilateral solver"
 
 PARTS = {
     "construction": ("grid", "pyramid", "bistochastize", "splat"),
     "optimization": ("start", "PCG", "slice"),
     "total": ("whole",),
 }
-BUSY = 0.3
-WARM_UPS = 3
+BUSY, WARM_UPS = 0.3, 3
 ENOUGH = 0.9  # fraction of the speed-up that threads could give
 MIDDLE, ORACLE_SIDE = (1024, 1024), 256
 IMPORT = "import time, numpy; t = time.perf_counter(); import bilateral; "

@@ -24,13 +24,8 @@ try:
 except ImportError:  # PyTorch is an extra
     torch = None
 
-NAME = "layer"
-TITLE = "Backward over forward (section 3)"
-DATA = "hires"
-REPEATS = 15
-
-SIDE = 1000
-NOISE = 0.1
+NAME, TITLE, DATA = "layer", "Backward over forward (section 3)", "hires"
+REPEATS, SIDE, NOISE = 15, 1000, 0.1
 MEMORY, OVERHEAD = "memory", "overhead"
 STEPS = (10, 200)
 MAPS = ("target", "confidence", "smoothness")
