@@ -24,8 +24,6 @@ QUICK_SHAPE = (256, 320)
 
 @dataclass(frozen=True)
 class Setting:
-    """The options of a run."""
-
     data: Data
     quick: bool
     repeats: int

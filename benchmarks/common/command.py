@@ -46,7 +46,6 @@ def main(name: str, module: ModuleType, arguments: list[str]) -> None:
 
 
 def parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
-    """The options that all benchmarks have."""
     assert module.__doc__ is not None
     made = argparse.ArgumentParser(
         prog=f"python -m benchmarks {name}",

@@ -94,7 +94,6 @@ def _busy() -> float:
 
 
 def about(more_versions: Mapping[str, str]) -> dict[str, Any]:
-    """The machine and the versions, for JSON."""
     versions = {"python": platform.python_version()}
     for package in ("bilateral", "numpy", "scipy", "scikit-image"):
         try:

@@ -26,8 +26,6 @@ NONE = "--data: expected a folder with *.jpg or *.png files, got {}."
 
 
 class Photo(NamedTuple):
-    """An 8-bit RGB photograph."""
-
     name: str
     pixels: Image
 

@@ -57,7 +57,6 @@ def table(rows: Iterable[Row], *columns: str, missing: str = "-") -> str:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table of texts."""
     widths = [max(len(line[i]) for line in (header, *rows)) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:

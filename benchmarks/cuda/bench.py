@@ -64,7 +64,6 @@ def measure(setting: Setting) -> dict[str, Any]:
 def measure_photograph(
     photo: Photo, bandwidth: float, crop: tuple[int, int], replays: int, repeats: int
 ) -> dict[str, Any]:
-    """Measure stages and calls, and compute the stages' lower bounds."""
     from benchmarks.cuda.stages import stages  # needs Triton, which not all machines have
 
     task = problem(photo)

@@ -84,7 +84,6 @@ def middle(task: Task, size: Size, repeats: int) -> dict[str, Any]:
 
 
 def batch(task: Task, size: Size, repeats: int) -> dict[str, Any]:
-    """Time a batch of crops from all over the photograph."""
     task, (height, width), side = task.trusted(), task.size, round(BATCH**0.5)
     size = min(size[0], height), min(size[1], width)
     # in rows and columns, which overlap if the photograph is small
@@ -97,7 +96,6 @@ def batch(task: Task, size: Size, repeats: int) -> dict[str, Any]:
 
 
 def training(task: Task, size: Size, repeats: int) -> dict[str, Any]:
-    """Time a forward whose target needs a gradient, and its backward."""
     crop = task.middle(size).trusted()
     crop = crop._replace(target=crop.target.clone().requires_grad_())
     h = (crop.solve().detach() - crop.clean) / crop.target.numel()

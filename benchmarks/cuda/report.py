@@ -107,7 +107,6 @@ def _calls(results: dict[str, Any]) -> list[list[str]]:
 
 
 def _once(results: dict[str, Any]) -> list[str]:
-    """Report as sentences what is measured once."""
     many, large, memory = (results[name] for name in ("many_sizes", "large", "out_of_memory"))
     lines = [
         f"{many['images']} images of {many['sizes']} sizes, {_by(many['smallest'])} to "

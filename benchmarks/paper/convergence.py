@@ -1,6 +1,6 @@
 """Measure the loss by step of conjugate gradients: the paper's Figure 3."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,7 @@ DENSE, SPARSE = "dense", "sparse"
 SPARSE_CASE = Case(0.02, 128, easy=False)
 STEPS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160, 200)
 SHOWN = (0, 1, 2, 5, 10, 25, 100, 200)
-TIMED = 25
-MULTIGRID_STEPS = 32
+TIMED, MULTIGRID_STEPS = 25, 32
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
@@ -65,7 +64,7 @@ def _losses(core: cpu.Grid, seen: system.System) -> dict[str, Any]:
         start = cpu.start(core, seen.weight, seen.weighted, initial, seen.smoothness)
         curves[name] = _curve(core, seen, preconditioner, start)
         few, many = (
-            min(clock(_pcg, core, seen, preconditioner, start, steps)[0] for _ in range(3))
+            min(clock(_pcg, core, seen, preconditioner, start, steps, None)[0] for _ in range(3))
             for steps in (1, TIMED + 1)
         )
         seconds[name] = (many - few) / TIMED
@@ -83,7 +82,7 @@ def _curve(core: cpu.Grid, seen: system.System, preconditioner: str, start: Map)
     losses = [_loss(core, seen, start)]
     if preconditioner == "multigrid":  # between steps, x is in another order: a run per point
         runs = [steps for steps in STEPS[1:] if steps <= MULTIGRID_STEPS]
-        ends = [_pcg(core, seen, preconditioner, start, steps) for steps in runs]
+        ends = [_pcg(core, seen, preconditioner, start, steps, None) for steps in runs]
         return losses + [_loss(core, seen, y) for y in ends]
 
     def after(y: Map, step: int) -> None:
@@ -95,16 +94,11 @@ def _curve(core: cpu.Grid, seen: system.System, preconditioner: str, start: Map)
 
 
 def _pcg(
-    core: cpu.Grid,
-    seen: system.System,
-    preconditioner: str,
-    start: Map,
-    steps: int,
-    after: Callable[[Map, int], None] | None = None,
+    core: cpu.Grid, seen: system.System, kind: str, start: Map, steps: int, after: Any = None
 ) -> Map:
     y = start.copy()
     data = seen.weight, seen.weighted, y, seen.scale, seen.smoothness
-    pcg(core, preconditioner, data, steps, after and (lambda step, _: after(y, step)))
+    pcg(core, kind, data, steps, after and (lambda step, _: after(y, step)))
     return y
 
 
@@ -132,21 +126,17 @@ def summary(values: Values, _: Setting) -> Results:
 
 
 def as_text(results: Results) -> str:
-    titles = {
-        DENSE: f"Dense: confidence 1 at 1/16 of the pixels and 0.01 elsewhere, smoothness "
-        f"{SMOOTHNESS:g}",
-        SPARSE: f"Sparse: {SPARSE_CASE.known:.0%} of the pixels known, smoothness "
-        f"{SPARSE_CASE.smoothness:g}",
-    }
+    dense = f"Dense: confidence 1 at 1/16 of the pixels, 0.01 elsewhere, smoothness {SMOOTHNESS:g}"
+    known, smoothness = SPARSE_CASE.known, SPARSE_CASE.smoothness
+    sparse = f"Sparse: {known:.0%} of the pixels known, smoothness {smoothness:g}"
     columns = [f"{'start' if s == 0 else s} | {{at[{s}]:.1e}}" for s in SHOWN]
     columns = ["preconditioner, start | {name}", *columns, "ms per step | {ms_per_step:.2f}"]
     parts = []
-    for kind, title in titles.items():
-        rows = [
-            {**row, "name": name, "at": dict.fromkeys(SHOWN)} for name, row in results[kind].items()
-        ]
-        for row in rows:
-            row["at"] |= dict(zip(row["steps"], row["median"], strict=True))
+    for kind, title in ((DENSE, dense), (SPARSE, sparse)):
+        rows = []
+        for name, row in results[kind].items():
+            at = dict.fromkeys(SHOWN) | dict(zip(row["steps"], row["median"], strict=True))
+            rows.append({**row, "name": name, "at": at})
         parts += [f"### {title}", table(rows, *columns, missing="")]
     return page(
         "The loss after so many steps, 0 at its minimum and 1 at the worst start: median over "
@@ -165,9 +155,9 @@ def _behind(results: Results) -> str:
 
     cost = results[DENSE][OURS]["ms_per_step"] / results[DENSE][PAPERS]["ms_per_step"]
     return (
-        "**Like the paper**: the pyramid start and preconditioner each help, and together most: "
-        f"after 5 steps the loss is {reached(DENSE, PAPERS, 5):.1e} on dense data, and "
-        f"{reached(DENSE, 'Jacobi, flat start', 5):.1e} with Jacobi and a flat start.\n\n"
+        "**Like the paper**: pyramid start and preconditioner each help, and together most: after "
+        f"5 steps the loss is {reached(DENSE, PAPERS, 5):.1e} on dense data, with Jacobi and a "
+        f"flat start {reached(DENSE, 'Jacobi, flat start', 5):.1e}.\n\n"
         f"**Behind**: a step of multigrid costs {cost:.1f} steps of the pyramid's, and a hierarchy "
         'per grid: on dense data `preconditioner="multigrid"` chooses the pyramid by itself. On '
         f"sparse data the paper's 25 steps leave {reached(SPARSE, PAPERS, 25):.0e} of the loss, "

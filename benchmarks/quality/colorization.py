@@ -23,14 +23,9 @@ NAME = DATA = "colorization"
 TITLE, REPEATS = "Colorization (section 5.3)", 5
 
 _DIFFERENT = 0.01 * 255  # summed over RGB: a marked picture differs this much where a stroke is
-_STROKES = 40
-_RESULT = "levin_result"
-NAMES = {
-    "levin": "Levin et al.",
-    "levin_mapped": "Levin et al., mapped",
-    "paper": 'preset="paper"',
-    "best": "default",
-}
+_STROKES, _RESULT = 40, "levin_result"
+NAMES = {"levin": "Levin et al.", "levin_mapped": "Levin et al., mapped"}
+NAMES |= {"paper": 'preset="paper"', "best": "default"}
 SPEED = "one megapixel"
 
 
@@ -61,8 +56,7 @@ def scenes(folder: Path) -> Iterator[Scene]:
 
 
 def made() -> Iterator[Scene]:
-    for name in ("coffee", "chelsea", "astronaut"):
-        yield _made(name, getattr(data, name)())
+    return (_made(name, getattr(data, name)()) for name in ("coffee", "chelsea", "astronaut"))
 
 
 def megapixel() -> Scene:
@@ -92,11 +86,10 @@ def cells(setting: Setting) -> Iterator[Cell]:
 
 
 def quality(scene: Scene) -> dict[str, Any]:
-    """Compare with the original, and with the authors' picture, where there is one."""
-    theirs = levin_chroma(scene)
+    theirs, luma = levin_chroma(scene), color.luma(scene.gray[..., np.newaxis])
     pictures = {
         "levin": clipped(scene.gray, theirs),
-        "levin_mapped": color.colored(luma(scene), theirs, 255, np.dtype(np.uint8)),
+        "levin_mapped": color.colored(luma, theirs, 255, np.dtype(np.uint8)),
         "paper": colorize(scene.gray, scene.colours, scene.painted, preset="paper"),
         "best": colorize(scene.gray, scene.colours, scene.painted),
     }
@@ -108,7 +101,6 @@ def quality(scene: Scene) -> dict[str, Any]:
 
 
 def speed(scene: Scene, repeats: int) -> dict[str, Any]:
-    """Time whole calls, and calls with one more stroke."""
     layer = np.dstack([scene.colours, np.uint8(255) * scene.painted])
     seconds, _ = clock(levin_chroma, scene)
     ours = repeated(colorize, repeats, scene.gray, layer)
@@ -127,13 +119,9 @@ def speed(scene: Scene, repeats: int) -> dict[str, Any]:
     }
 
 
-def luma(scene: Scene) -> Array:
-    return color.luma(scene.gray[..., np.newaxis])
-
-
 def levin_chroma(scene: Scene) -> Array:
-    chroma = color.chroma(scene.colours, 255)
-    return baselines.levin(luma(scene) / 255, chroma, scene.painted).astype(np.float32)
+    luma, chroma = color.luma(scene.gray[..., np.newaxis]), color.chroma(scene.colours, 255)
+    return baselines.levin(luma / 255, chroma, scene.painted).astype(np.float32)
 
 
 def clipped(gray: Array, chroma: Array) -> Array:
@@ -160,15 +148,13 @@ def difference(picture: Array, authors: Array | None) -> float | None:
 def summary(values: Values, _: Setting | None) -> Results:
     timed, cases = values[SPEED], [value for name, value in values.items() if name != SPEED]
     scored = [case for case in cases if case["best"] is not None]
-    size = timed["megapixels"]
+    size, seconds = timed["megapixels"], {"Levin et al. 2004": timed["levin"]}
+    seconds |= {"ours": timed["ours"].median}
     return {
         "cases": cases,
         "mean": {key: float(np.mean([case[key] for case in scored])) for key in NAMES},
         "megapixels": size,
-        "seconds_per_megapixel": {
-            "Levin et al. 2004": timed["levin"] / size,
-            "ours": timed["ours"].median / size,
-        },
+        "seconds_per_megapixel": {name: value / size for name, value in seconds.items()},
         "ratio": timed["ratio"],
         "one_more_stroke_ms": 1e3 * timed["again"].median,
         "published": published.COLORIZATION,
@@ -226,10 +212,9 @@ def _losses(scored: list[dict[str, Any]], ratio: float, published_ratio: float) 
 def details(values: Values) -> str:
     results, timed = summary(values, None), values[SPEED]
     means = results["mean"]
-    mapped = means["best"] - means["levin_mapped"]
+    above, mapped = (means["best"] - means[name] for name in ("levin", "levin_mapped"))
     lines = [
-        f"dB above Levin et al.: {at_least(means['best'] - means['levin'], 2.0)}, mapped: "
-        f"{mapped:.2f}",
+        f"dB above Levin et al.: {at_least(above, 2.0)}, mapped: {mapped:.2f}",
         *(
             f"mean CIEDE2000 from {case['scene']}'s published result: "
             f"{at_most(case['best_difference'], 1.5)}"

@@ -26,11 +26,8 @@ MARGIN = 40  # columns without a partner: the paper's 80, at half its width
 summary, as_text = stereo_page.summary, stereo_page.as_text
 draw, details = stereo_page.draw, stereo_page.details
 
-INPUTS = {
-    "MC-CNN raw": "disp0_mccnnfast_raw",
-    "SGBM": "disp0_sgbm",
-    "MC-CNN filled": "disp0_mccnnfast",
-}
+INPUTS = {"MC-CNN raw": "disp0_mccnnfast_raw", "SGBM": "disp0_sgbm"}
+INPUTS |= {"MC-CNN filled": "disp0_mccnnfast"}
 # Radius or sigma in pixels or smoothness, then sigma in 8-bit grey levels.
 FILTERS: dict[str, list[tuple[float, float]]] = {
     "guided filter": [(r, s) for r in (2, 4, 8) for s in (2, 5, 15)],
@@ -70,7 +67,6 @@ def made_here(shape: tuple[int, int]) -> Iterator[Case]:
 
 
 def motorcycle(quick: bool = False) -> Case:
-    """scikit-image's pair with our block matching."""
     part = np.s_[150:310] if quick else np.s_[:]
     left, right, truth = (map_[part] for map_ in middlebury.motorcycle())
     matched = np.nan_to_num(match_blocks(left, right, 70)[0]).astype(np.float32)
@@ -79,10 +75,7 @@ def motorcycle(quick: bool = False) -> Case:
 
 
 def errors(disparity: Array, truth: Array, seen: Array | None = None) -> dict[str, float]:
-    """Percentage off by more than 1, mean and RMS error, where the truth is known.
-
-    With a mask of the pixels that both views see, the same for these pixels too.
-    """
+    """Percentage off by more than 1, mean and RMS error, where known; and of the `seen` pixels."""
     known = np.isfinite(truth)
     error = np.abs(disparity - truth)
     masks = {"": known} if seen is None else {"": known, "seen_": known & seen}
@@ -109,7 +102,6 @@ def filled(disparity: Array) -> Array:
 
 
 def opencv_filters(case: Case, python: str) -> list[dict[str, Any]]:
-    """All filters in all settings on one map."""
     known = case.disparity > 0
     margin = int(min(np.median(case.disparity[known]), case.disparity.shape[1] // 4))
     # the confidence that refine_depth starts with: the best known before any solve
@@ -146,8 +138,7 @@ def cells(setting: Setting) -> Iterator[Cell]:
         return
     made = list(made_here((120, 160) if setting.quick else (480, 720)))
     for case in made:
-        work = partial(compare, lambda case=case: case, setting)
-        yield Cell(f"{case.scene}, {case.source}", work)
+        yield Cell(f"{case.scene}, {case.source}", partial(compare, partial(Case, *case), setting))
     for folder in scenes:
         right, known = folder / "im1.png", middlebury.max_disparity(folder)
         if right.exists() and known and middlebury.has_disparity(folder, INPUTS["SGBM"]):
@@ -157,7 +148,6 @@ def cells(setting: Setting) -> Iterator[Cell]:
 
 
 def compare(read: Callable[[], Case], setting: Setting) -> dict[str, Any]:
-    """Errors and seconds of every method; OpenCV's filters in several settings."""
     case = read()
     bilateral.set_num_threads(setting.threads[-1])
     full = filled(case.disparity)
@@ -209,7 +199,6 @@ def from_pair(folder: Path) -> dict[str, Any]:
 
 
 def speed(case: Case, repeats: int) -> dict[str, Any]:
-    """Wall and CPU seconds of one call."""
     others, wall, cpu = Others(), [], []
     for _ in range(repeats + 1):
         before = time.process_time()

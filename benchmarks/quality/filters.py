@@ -93,7 +93,6 @@ def in_turns_with_opencv(
 
 
 def speed(photo: Photo, setting: Setting) -> list[Row]:
-    """One row per dtype."""
     arrays, rows = {"photo": photo.pixels}, []
     arrays |= {dtype: photo.pixels.astype(dtype) for dtype in DTYPES}
     settings = SIGMA_XY, SIGMA_RGB, ITERATIONS

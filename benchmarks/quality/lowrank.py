@@ -48,7 +48,6 @@ def read_images(folder: Path) -> Iterator[Labelled]:
 
 
 def _probabilities(file: Path) -> Array:
-    """Upsample the scores bilinearly, then softmax."""
     with np.load(file) as scores:
         logits, (valid_h, valid_w) = scores["logits33"], scores["valid_hw"]
         height, width = scores["image_hw"]

@@ -37,8 +37,7 @@ BAND = 2  # pixels near an edge of the truth do not count: annotators place edge
 CELLS = (4, 8, 16, 16)  # sizes of the made networks' cells, in pixels
 CRF_MISSING = "Dense CRF skipped: install it with pip install pydensecrf2."
 # sigmas of the bilateral kernel, in pixels and in grey levels
-CRF_SETTINGS = {"CRF 67 / 3": (67, 3), "CRF 30 / 5": (30, 5)}
-CRF_STEPS = 10
+CRF_SETTINGS, CRF_STEPS = {"CRF 67 / 3": (67, 3), "CRF 30 / 5": (30, 5)}, 10
 SIDE, QUICK_SIDE = 512, 128
 NETWORK, PLAIN, OURS = "network", "plain solve", "ours"
 NAMES = {
@@ -107,10 +106,7 @@ def made(name: str, photo: Array, truth: Array, cell: int, seed: int) -> Case:
 
 
 def mean_iou(labels: Array, truth: Array) -> float:
-    """Mean intersection over union in percent, over the classes of one image's truth.
-
-    Pixels whose 5 x 5 neighbourhood has several true labels do not count.
-    """
+    """Mean intersection over union in percent, over the classes of one image's truth."""
     size = 2 * BAND + 1
     plain = ndimage.maximum_filter(truth, size) == ndimage.minimum_filter(truth, size)
     predicted, expected = (a[plain & (truth >= 0)] for a in (labels, truth))
@@ -122,11 +118,8 @@ def mean_iou(labels: Array, truth: Array) -> float:
 
 
 def dense_crf(p: Array, photo: Array, sigmas: tuple[float, float]) -> Array:
-    """Labels by the fully connected CRF of Krähenbühl and Koltun (2011), by pydensecrf2.
-
-    Only for the classes that are the label of any pixel: the others would only cost time.
-    """
-    labels = np.unique(p.argmax(axis=2))
+    """Labels by the fully connected CRF of Krähenbühl and Koltun (2011), by pydensecrf2."""
+    labels = np.unique(p.argmax(axis=2))  # the other classes would only cost time
     height, width, count = *p.shape[:2], len(labels)
     energy = -np.log(np.maximum(np.moveaxis(p[..., labels], 2, 0), 1e-5))
     crf = densecrf.DenseCRF2D(width, height, count)
@@ -150,8 +143,7 @@ def cells(setting: Setting) -> Iterator[Cell]:
         inputs = files(folder) if real else ()
         yield Cell(case.name, partial(compare, case, setting), inputs, crf)
     if not setting.paper:
-        sizes = list(enumerate(CELLS))
-        for seed, cell in sizes[-1:] if setting.quick else sizes:
+        for seed, cell in list(enumerate(CELLS))[-1 if setting.quick else 0 :]:
             for picture in known:
                 case = made(*picture, cell, seed)
                 yield Cell(f"{case.name}, {case.source}, {seed}", partial(score, case), (), crf)
@@ -163,7 +155,6 @@ def compare(case: Case, setting: Setting) -> dict[str, Any]:
 
 
 def score(case: Case) -> dict[str, Any]:
-    """The mean IoU of each method."""
     sigmas = {"sigma_xy": 16, "sigma_luma": 16, "sigma_chroma": 8}
     plain = bilateral.solve(case.photo, case.p, **sigmas, smoothness=64)
     labels = {
@@ -172,9 +163,8 @@ def score(case: Case) -> dict[str, Any]:
         "uniform": refine_segmentation(case.p, case.photo, labels=True, confidence="uniform"),
         OURS: refine_segmentation(case.p, case.photo, labels=True),
     }
-    if CRF_VERSION:
-        for name, settings in CRF_SETTINGS.items():
-            labels[name] = dense_crf(case.p, case.photo, settings)
+    crfs = CRF_SETTINGS if CRF_VERSION else {}
+    labels |= {name: dense_crf(case.p, case.photo, sigmas) for name, sigmas in crfs.items()}
     iou = {method: mean_iou(of_method, case.truth) for method, of_method in labels.items()}
     return {"name": case.name, "source": case.source, "iou": iou}
 
@@ -192,16 +182,13 @@ def speed(case: Case, repeats: int) -> dict[str, Any]:
 
 
 def _timed(values: Values) -> list[dict[str, Any]]:
-    """The values of the paper's table: the others have no times."""
-    return [value for value in values.values() if "ours" in value]
+    return [value for value in values.values() if "ours" in value]  # the paper's table
 
 
 def summary(values: Values, _: Setting) -> Results:
     rows = [
         {
-            "image": value["name"],
-            "iou": value["iou"],
-            "ours_ms": 1e3 * value["ours"].median,
+            **{"image": value["name"], "iou": value["iou"], "ours_ms": 1e3 * value["ours"].median},
             "crf_ms": value["crf"] and 1e3 * value["crf"].median,
             "ratio": value["ratio"],
         }
@@ -214,8 +201,7 @@ def summary(values: Values, _: Setting) -> Results:
         "ours_ms": float(np.mean([row["ours_ms"] for row in rows])),
         "crf_ms": float(np.mean([row["crf_ms"] for row in crf])) if crf else None,
         "ratio": geometric_mean([row["ratio"] for row in crf]) if crf else None,
-        "crf_skipped": None if CRF_VERSION else CRF_MISSING,
-        "crf_version": CRF_VERSION,
+        **{"crf_skipped": None if CRF_VERSION else CRF_MISSING, "crf_version": CRF_VERSION},
         "published": published.SEGMENTATION,
     }
 
@@ -266,10 +252,9 @@ def _losses(results: Results) -> list[str]:
     if ahead:
         lines.append(f"ahead of `refine_segmentation` ({ours:.2f}): {'; '.join(ahead)}")
     gaps = {row["image"]: row["iou"][OURS] - max(row["iou"].values()) for row in results["rows"]}
-    worse = [f"{image} ({gap:+.2f})" for image, gap in gaps.items() if gap < 0]
-    if worse:
-        why = "the [notes](../notes/segmentation.md) say why"
-        lines.append(f"not the best of the table on {', '.join(worse)}: {why}")
+    worse = ", ".join(f"{image} ({gap:+.2f})" for image, gap in gaps.items() if gap < 0)
+    why = "the [notes](../notes/segmentation.md) say why"
+    lines += [f"not the best of the table on {worse}: {why}"] if worse else []
     gain, paper = means[PLAIN] - means[NETWORK], quoted["the paper"][0] - quoted["network"][0]
     if gain < paper:
         lines.append(f"a plain solve gains {gain:+.2f}, the paper's {paper:+.2f}")

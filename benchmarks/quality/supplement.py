@@ -43,7 +43,6 @@ def made_scene(height: int, width: int) -> Case:
 
 
 def resized(case: Case, pixels: int) -> Case:
-    """The case at about this many pixels."""
     factor = float(np.sqrt(pixels / case.disparity.size))
     shape = tuple(round(side * factor) for side in case.disparity.shape)
     photo = np.rint(255 * resize(case.photo, shape, order=1)).astype(np.uint8)

@@ -18,19 +18,8 @@ from benchmarks.common.machine import Others
 from benchmarks.common.photos import Photo
 from benchmarks.common.tables import behind, page, plural, table, text_table
 from benchmarks.common.timing import Timing, geometric_mean, in_turns, repeated, stopwatch
-from benchmarks.speed import report
-from benchmarks.speed.cases import (
-    SIGMAS,
-    STEPS,
-    OpenCV,
-    Problem,
-    compare,
-    compare_with_oracle,
-    options,
-    peak_memory,
-    problem,
-    solve,
-)
+from benchmarks.speed import cases, report
+from benchmarks.speed.cases import SIGMAS, STEPS, OpenCV, Problem, options, problem, solve
 from benchmarks.speed.convergence import convergence
 
 NAME, TITLE, DATA = "speed", "Speed (Table 1)", "hires"
@@ -68,7 +57,7 @@ def measure_photograph(photo: Photo, setting: Setting) -> dict[str, Any]:
     value: dict[str, Any] = {"megapixels": task.n_pixels / 1e6}
     python = setting.python
     with nullcontext() if python is None else OpenCV(python, task, threads) as peer:
-        rows = [compare(task, sigma, peer, setting.threads, repeats) for sigma in SIGMAS]
+        rows = [cases.compare(task, sigma, peer, setting.threads, repeats) for sigma in SIGMAS]
     value["sigmas"] = {str(row["sigma"]): {"photo": photo.name, **row} for row in rows}
     # by default as many steps as convergence takes
     converged = repeated(bilateral.solve, repeats, *task.maps, **options(SIGMAS[0]))
@@ -76,11 +65,11 @@ def measure_photograph(photo: Photo, setting: Setting) -> dict[str, Any]:
     value["device"] = on_device(task, repeats)
     value["opencv"] = {} if python is None else _opencv(setting, task)
     if not setting.paper:
-        crop = task.centre(ORACLE_SIDE, ORACLE_SIDE)
+        crop, oracle = task.centre(ORACLE_SIDE, ORACLE_SIDE), cases.compare_with_oracle
         more = {
-            "oracle": [compare_with_oracle(crop, sigma, threads, repeats) for sigma in SIGMAS],
+            "oracle": [oracle(crop, sigma, threads, repeats) for sigma in SIGMAS],
             "convergence": convergence(task.centre(*MIDDLE), SIGMAS[0], threads, repeats),
-            "memory": [peak_memory(task, SIGMAS[0])],
+            "memory": [cases.peak_memory(task, SIGMAS[0])],
         }
         for name, rows in more.items():
             value[name] = [{"photo": photo.name, **row} for row in rows]
@@ -113,7 +102,6 @@ def on_device(task: Problem, repeats: int, kind: str = "cuda") -> dict[str, Any]
 
 
 def _opencv(setting: Setting, task: Problem) -> dict[str, dict[str, float]]:
-    """OpenCV's parts, by number of threads."""
     rows = {}
     for threads in setting.threads:
         with OpenCV(str(setting.python), task, threads) as peer:
@@ -134,9 +122,7 @@ def import_time(repeats: int) -> dict[str, Timing]:
 def growth(photo: Photo, setting: Setting) -> dict[str, Any]:
     """Time the middle quarter, the photograph, and its tilings of 2 x 2 and 4 x 4 mirror images.
 
-    The sizes follow one after the other: in turns, a virtual machine would have to fetch the
-    memory for the largest from its host each time, and the clock would include it. The tilings
-    have the photograph's texture; the quarter may differ, which the number of vertices shows.
+    One size after the other: in turns, a virtual machine would fetch the largest's memory anew.
     """
     bilateral.set_num_threads(setting.threads[-1])
     task, sigma = problem(photo), SIGMAS[0]
@@ -172,14 +158,14 @@ def summary(values: Values, setting: Setting) -> Results:
             theirs = [value["opencv"][str(count)] for value in measured]
             rows[f"OpenCV, {threads}"] = _spread(theirs)
     names = ("sigma", "vertices", "ratio", "error", "opencv_error", "other_work")
-    cases = [
+    table_rows = [
         {"photograph": name, **{key: row[key] for key in names}}
         | {"ms": 1e3 * row["ours"][setting.threads[-1]]["whole"].median}
         | {"opencv_ms": 1e3 * row["opencv"].median if row["opencv"] else None}
         for name, value in photographs.items()
         for row in value["sigmas"].values()
     ]
-    ratios = [row["ratio"] for row in cases if row["ratio"] is not None]
+    ratios = [row["ratio"] for row in table_rows if row["ratio"] is not None]
     device = [value["device"] for value in measured if value["device"] is not None]
     times = [row["ms"] for row in device]
     ratio = {"geometric_mean": geometric_mean(ratios), "minimum": min(ratios)} if ratios else None
@@ -190,7 +176,7 @@ def summary(values: Values, setting: Setting) -> Results:
         "sigma": SIGMAS[0],
         "parts": rows,
         "converged": float(np.mean([value["converged_ms"] for value in measured])),
-        "photographs": cases,
+        "photographs": table_rows,
         "device": {"name": device[0]["name"], "total": _mean_std(times)} if device else None,
         "ratio": ratio,
         "published": published.SPEED,
@@ -221,11 +207,10 @@ def as_text(results: Results) -> str:
         rows.append([f"bilateral, {device['name']}", "", "", f"{mean:.1f} ± {deviation:.1f}"])
     count = plural(len({row["photograph"] for row in results["photographs"]}), "photograph")
     return page(
-        f"Milliseconds, mean and standard deviation over {count} of "
-        f"{results['megapixels']:.1f} megapixels; the paper's over 20, on a workstation of 2012 "
-        f"and one thread. Sigma {results['sigma']}, {results['steps']} steps. Construction: grid, "
-        "pyramid, bistochastization, splat; optimization: start, steps, slice. The total is timed "
-        "by itself, as a whole call. No domain transform.",
+        f"Milliseconds, mean and standard deviation over {count} of {results['megapixels']:.1f} "
+        "megapixels; the paper's over 20, on a workstation of 2012 and one thread. Sigma "
+        f"{results['sigma']}, {results['steps']} steps. Construction: grid, pyramid, "
+        "bistochastization, splat; optimization: start, steps, slice. The total: a whole call.",
         text_table(("", *PARTS), rows),
         f"As many steps as convergence takes (the default): {results['converged']:.0f} ms. The "
         "loss of Barron et al. 2015 on our grid: [intervals](interval.md).",

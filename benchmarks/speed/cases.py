@@ -213,7 +213,6 @@ def oracle() -> ModuleType:
 def compare_with_oracle(
     problem: Problem, sigma: float, threads: int, repeats: int
 ) -> dict[str, Any]:
-    """Time ours and the oracle on a small problem, and compare their results."""
     solve_paper = oracle().solve_paper
     bilateral.set_num_threads(threads)
     seconds, truth = clock(solve_paper, *problem.maps, steps=STEPS, **options(sigma))

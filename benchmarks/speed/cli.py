@@ -55,7 +55,6 @@ def make(folder: Path, number: int, shape: tuple[int, int]) -> None:
 
 
 def compare(folder: Path, number: int, jobs: int, repeats: int) -> dict[str, Any]:
-    """Rates in pictures per second, measured in turns."""
     others = Others(children_seconds)
     seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
     cpu = dict.fromkeys(seconds, 0.0)

@@ -33,10 +33,8 @@ GRADIENTS = ("t", "tc", "tcs")  # of the first, of the first two, of all three m
 SIGMAS = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), 8)
 # name, fraction of known pixels, channels, smoothness
 SETTINGS = (
-    ("dense", 1.0, 1, 4.0),
-    ("dense", 1.0, 3, 4.0),
-    ("sparse", 0.02, 1, 4.0),
-    ("sparse", 0.02, 1, 128.0),
+    *(("dense", 1.0, channels, 4.0) for channels in (1, 3)),
+    *(("sparse", 0.02, 1, smoothness) for smoothness in (4.0, 128.0)),
 )
 
 
@@ -53,9 +51,8 @@ def cells(setting: Setting) -> Iterator[Cell]:
         return
     yield from per_photograph(measure_photograph, setting, at_most=3)
     if not setting.paper:
-        side, calls = (200, 5) if setting.quick else (SIDE, 300)
-        yield Cell(MEMORY, partial(peak_memory, side))
-        yield Cell(OVERHEAD, partial(overhead, calls))
+        yield Cell(MEMORY, partial(peak_memory, 200 if setting.quick else SIDE))
+        yield Cell(OVERHEAD, partial(overhead, 5 if setting.quick else 300))
 
 
 def measure_photograph(photo: Photo, setting: Setting) -> list[dict[str, Any]]:
@@ -81,11 +78,8 @@ def make_case(photo: Photo, known: float, channels: int, smoothness: float) -> C
 
 
 def cost(case: Case, repeats: int) -> dict[str, Any]:
-    """Time the backward in turns with the forward, by CPU time, on an existing grid.
-
-    One thread, so that other work on the machine matters least: forward and backward share their
-    code, and threads speed up both alike.
-    """
+    """Time the backward in turns with the forward, by CPU time, on an existing grid."""
+    # One thread, so that other work matters least: threads speed up both passes alike.
     threads = bilateral.get_num_threads(), torch.get_num_threads()
     bilateral.set_num_threads(1)
     torch.set_num_threads(1)
@@ -197,8 +191,8 @@ def as_text(results: Results) -> str:
         return "Skipped: PyTorch is not installed (`pip install '.[torch]'`)."
     worst = results["largest_ratio"]
     loss = (
-        f"our largest ratio is {worst:.2f}: besides the solve, the backward pass multiplies at "
-        "every pixel for both gradients, while the forward pass has its grid already"
+        f"our largest ratio is {worst:.2f}: the backward pass also multiplies at every pixel for "
+        "both gradients, while the forward pass has its grid already"
     )
     return page(
         f"CPU time of one thread by PyTorch {results['rows'][0]['torch']}, on an existing "
