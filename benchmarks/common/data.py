@@ -74,10 +74,8 @@ class Data(NamedTuple):
             f"\n  {s.folder}/  for {s.serves}\n    what: {s.holds}\n    from: {s.origin}"
             for s in self.missing()
         ]
-        title = (
-            "These data sets are missing; pictures that come with scikit-image stand in for them.\n"
-            "Put each below one folder, and pass that folder as --data:"
-        )
+        title = "These data sets are missing; pictures of scikit-image stand in for them.\n"
+        title += "Put each below one folder, and pass that folder as --data:"
         return "\n".join([title, *lines]) if lines else ""
 
 

@@ -60,19 +60,17 @@ def trade_off(
     points: Sequence[tuple[str, float, float, str]], labels: tuple[str, str], file: Path
 ) -> None:
     """Draw error against time; a point is (name, seconds, error, "ours", "peer" or "paper")."""
-    markers = {
-        "ours": ("o", COLOURS[4], "bilateral, measured"),
-        "peer": ("s", COLOURS[3], "others, measured here"),
-        "paper": ("^", COLOURS[0], "the paper's, on its workstation"),
-    }
+    markers = {"ours": ("o", COLOURS[4], "bilateral, measured")}
+    markers |= {"peer": ("s", COLOURS[3], "others, measured here")}
+    markers |= {"paper": ("^", COLOURS[0], "the paper's, on its workstation")}
     figure, axis = plt.subplots(figsize=(7.5, 5.4))
     for kind, (marker, colour, label) in markers.items():
         x, y = ([point[i] for point in points if point[3] == kind] for i in (1, 2))
         axis.scatter(x, y, marker=marker, color=colour, label=label if x else None, s=28)
     axis.set(xscale="log", yscale="log", xlabel=labels[0], ylabel=labels[1])
     axis.margins(x=0.16, y=0.08)
-    for shown in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
-        shown("{x:g}")
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter("{x:g}")
     figure.canvas.draw()
     _annotate(axis, [(name, x, y) for name, x, y, _ in points])
     axis.legend(loc="upper right")

@@ -11,13 +11,9 @@ from skimage import data, io, transform
 Image = NDArray[np.uint8]
 
 # All three lie inside scikit-image's wheel: nothing is downloaded.
-OWN: dict[str, Callable[[], Image]] = {
-    "astronaut": data.astronaut,
-    "chelsea": data.chelsea,
-    "coffee": data.coffee,
-}
-OWN_ENLARGEMENT = 4
-OWN_SHAPE = (1600, 2560)
+PICTURES = data.astronaut, data.chelsea, data.coffee
+OWN: dict[str, Callable[[], Image]] = {picture.__name__: picture for picture in PICTURES}
+OWN_ENLARGEMENT, OWN_SHAPE = 4, (1600, 2560)
 OWN_RECIPE = (
     f"scikit-image's own pictures, enlarged {OWN_ENLARGEMENT} times (bicubic) and mirrored at "
     f"their borders to {OWN_SHAPE[1]} x {OWN_SHAPE[0]}"

@@ -13,9 +13,7 @@ from benchmarks.cuda import calls, events, report
 from benchmarks.cuda.floors import floors
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, problem
 
-TITLE = "Speed on CUDA"
-REPEATS, QUICK_REPEATS = 30, 3
-
+TITLE, REPEATS, QUICK_REPEATS = "Speed on CUDA", 30, 3
 MIDDLE, CROP, PHOTO = (1080, 1920), (480, 640), (375, 500)
 QUICK, QUICK_CROP = (512, 512), (256, 384)
 
@@ -44,13 +42,8 @@ def measure(setting: Setting) -> dict[str, Any]:
     return {
         "device": device(),
         "settings": {
-            "repeats": repeats,
-            "replays": replays,
-            "warm_ups": events.WARM_UPS,
-            "quick": quick,
-            "photographs": photos.recipe(folder),
-            "smoothness": SMOOTHNESS,
-            "steps": STEPS,
+            **{"repeats": repeats, "replays": replays, "warm_ups": events.WARM_UPS, "quick": quick},
+            **{"photographs": photos.recipe(folder), "smoothness": SMOOTHNESS, "steps": STEPS},
         },
         "targets": report.TARGETS,
         "bandwidth": bandwidth,
@@ -67,20 +60,14 @@ def measure_photograph(
     from benchmarks.cuda.stages import stages  # needs Triton, which not all machines have
 
     task = problem(photo)
-    times, sizes = stages(task, replays)
-    row = {"photo": photo.name, "sizes": sizes, "stages": times}
-    row["floors"] = floors(sizes, bandwidth)
+    times, counts = stages(task, replays)
+    row = {"photo": photo.name, "sizes": counts, "stages": times}
+    row["floors"] = floors(counts, bandwidth)
     say(f"{row}")
     on_device = calls.Task.of(task)
-    named: dict[str, tuple[Any, ...]] = {
-        "whole": (repeats,),
-        "middle": (MIDDLE, repeats),
-        "batch": (crop, repeats),
-        "training": (MIDDLE, repeats),
-        "segmentation": (PHOTO, repeats),
-        "agreement": (),
-    }
-    for name, arguments in named.items():
+    sizes = {"middle": (MIDDLE,), "batch": (crop,), "training": (MIDDLE,), "segmentation": (PHOTO,)}
+    named = {name: (*size, repeats) for name, size in ({"whole": ()} | sizes).items()}
+    for name, arguments in (named | {"agreement": ()}).items():
         row[name] = getattr(calls, name)(on_device, *arguments)
         say(f"{name}: {row[name]}")
     return row
@@ -91,10 +78,7 @@ def device() -> dict[str, Any]:
 
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return {
-        "name": properties.name,
-        "bytes": properties.total_memory,
-        "cache_bytes": properties.L2_cache_size,
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "triton": triton.__version__,
+        **{"name": properties.name, "bytes": properties.total_memory},
+        **{"cache_bytes": properties.L2_cache_size, "torch": torch.__version__},
+        **{"cuda": torch.version.cuda, "triton": triton.__version__},
     }

@@ -15,14 +15,10 @@ from benchmarks.common.timing import repeated as timed
 from benchmarks.cuda.events import WARM_UPS
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem, problem
 
-KNOWN = 0.02
-BATCH = 16
-MANY = 64
-LARGE = 8192
+KNOWN, BATCH, MANY, LARGE = 0.02, 16, 64, 8192
 AGREEMENT_SIDE, AGREEMENT_TOLERANCE = 512, 1e-6
 AGREEMENT_CELLS = (8, 24, 40)  # pixels: large cells take another kernel to find their colours
-CLASSES = 21
-IDENTICAL_REPEATS = 5
+CLASSES, IDENTICAL_REPEATS = 21, 5
 QUICK_REPEATS = 5  # of long calls on the CPU
 _TOO_MANY = 64  # images that must not fit into memory
 _SLACK = 256 * 2**20  # bytes that may still be allocated meanwhile
@@ -52,9 +48,8 @@ class Task(NamedTuple):
         return self._replace(confidence=confidence.cuda())
 
     def cut(self, top: int, left: int, size: Size) -> "Task":
-        height, width = size
-        rows, columns = slice(top, top + height), slice(left, left + width)
-        return Task(*(map_[..., rows, columns].contiguous() for map_ in self))
+        part = np.s_[..., top : top + size[0], left : left + size[1]]
+        return Task(*(map_[part].contiguous() for map_ in self))
 
     def middle(self, size: Size) -> "Task":
         least = min(size[0], self.size[0]), min(size[1], self.size[1])
@@ -87,9 +82,8 @@ def batch(task: Task, size: Size, repeats: int) -> dict[str, Any]:
     task, (height, width), side = task.trusted(), task.size, round(BATCH**0.5)
     size = min(size[0], height), min(size[1], width)
     # in rows and columns, which overlap if the photograph is small
-    rows = np.linspace(0, height - size[0], side).astype(int).tolist()
-    columns = np.linspace(0, width - size[1], side).astype(int).tolist()
-    cuts = [task.cut(top, left, size) for top in rows for left in columns]
+    steps = [np.linspace(0, task.size[i] - size[i], side).astype(int).tolist() for i in (0, 1)]
+    cuts = [task.cut(top, left, size) for top in steps[0] for left in steps[1]]
     crops = Task(*(torch.cat(maps) for maps in zip(*cuts, strict=True)))
     timing = repeated(repeats, crops.solve)
     return {"size": crops.size, "seconds": timing, "images_per_second": BATCH / timing.median}
@@ -131,12 +125,9 @@ def many_sizes(task: Task, largest: Size) -> dict[str, Any]:
 
     first, again = (seconds(loop)[0] for _ in range(2))
     return {
-        "images": MANY,
-        "sizes": len({crop.size for crop in crops}),
-        "largest": crops[0].size,
-        "smallest": crops[-1].size,
-        "first_seconds": first,
-        "seconds": again,
+        **{"images": MANY, "sizes": len({crop.size for crop in crops})},
+        **{"largest": crops[0].size, "smallest": crops[-1].size},
+        **{"first_seconds": first, "seconds": again},
         "bytes_reserved": torch.cuda.memory_reserved(),
     }
 
@@ -172,9 +163,9 @@ def agreement(task: Task) -> dict[str, Any]:
         differences.append(float((result.cpu().double() - expected).norm() / expected.norm()))
         repeats = (crop.solve(**options) for _ in range(IDENTICAL_REPEATS))
         identical.append(sum(torch.equal(again, result) for again in repeats))
-    counts = {"repeats": IDENTICAL_REPEATS, "identical": min(identical)}
     row = {"size": crop.size, "cells": AGREEMENT_CELLS, "differences": differences}
-    return row | {"difference": max(differences), **counts}
+    row |= {"repeats": IDENTICAL_REPEATS, "identical": min(identical)}
+    return row | {"difference": max(differences)}
 
 
 def out_of_memory(task: Task, size: Size) -> dict[str, Any]:
@@ -194,10 +185,8 @@ def out_of_memory(task: Task, size: Size) -> dict[str, Any]:
         torch.cuda.set_per_process_memory_fraction(1.0)
     return {
         "size": crop.size,
-        "images": _TOO_MANY,
-        "raised": raised,
+        **{"images": _TOO_MANY, "raised": raised, "next_works": works},
         "as_expected": all(name == "OutOfMemoryError" for name in raised),
-        "next_works": works,
     }
 
 
@@ -217,11 +206,5 @@ def repeated(repeats: int, call: Callable[..., Any], **options: Any) -> Timing:
 
 def seconds(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
     """Time a call until the device has finished."""
-
-    def finished() -> Any:
-        result = call(*arguments, **options)
-        torch.cuda.synchronize()
-        return result
-
     torch.cuda.synchronize()
-    return clock(finished)
+    return clock(lambda: (call(*arguments, **options), torch.cuda.synchronize())[0])

@@ -29,8 +29,7 @@ from bilateral.torch.cuda.batch_grid import build_batch_grid
 from bilateral.torch.cuda.system import count_faint, pcg_options
 from bilateral.torch.options import LayerOptions
 
-SIGMA = 8.0
-_HIGHEST = 255.0
+SIGMA, _HIGHEST = 8.0, 255.0
 
 
 class Solve:
@@ -46,18 +45,15 @@ class Solve:
         self._values = torch.from_numpy(problem.target).reshape(-1, 1).to(where)
         self._weights = torch.from_numpy(problem.confidence).reshape(-1, 1).to(where)
         self._smoothness = torch.tensor(SMOOTHNESS, dtype=torch.float64, device=where)
-        self._options = LayerOptions(
-            GridOptions(SIGMA, SIGMA, SIGMA, (2.0, 1.0, 0.125), None),
-            SolveOptions(0.0, STEPS, "pyramid"),
-        )
+        cells = GridOptions(SIGMA, SIGMA, SIGMA, (2.0, 1.0, 0.125), None)
+        self._options = LayerOptions(cells, SolveOptions(0.0, STEPS, "pyramid"))
         found = build_batch_grid(self._reference, self._options).grid.rooms
         self._rooms = tuple(n + n // 4 + 256 for n in found)
         self._space = build_batch_grid(self._reference, self._options, self._rooms)
         self._grid = self._space.grid
         matrix, offset = color.feature_map(3, _HIGHEST)
-        self._bins = make_binning(
-            matrix.tolist(), offset.tolist(), [SIGMA] * 3, _HIGHEST, EDGE_GUARD, where
-        )
+        features = matrix.tolist(), offset.tolist(), [SIGMA] * 3
+        self._bins = make_binning(*features, _HIGHEST, EDGE_GUARD, where)
         self._n = self.bistochastize()
         self._seen, self._weight, self._b, _ = self.survey_and_splat()
         self._start = self.start()
@@ -85,9 +81,8 @@ class Solve:
         )
 
     def bistochastize(self) -> Tensor:
-        return bistochastize.bistochastize(
-            self._grid, self._space.blur, torch.float32, LOWEST_EIGENVALUE
-        )
+        options = self._space.blur, torch.float32, LOWEST_EIGENVALUE
+        return bistochastize.bistochastize(self._grid, *options)
 
     def survey_and_splat(self) -> tuple[Any, ...]:
         seen = compute_input_stats(self._values, self._weights, 1)

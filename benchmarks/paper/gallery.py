@@ -35,10 +35,8 @@ def stereo(quick: bool) -> dict[str, Any]:
     target = np.where(case.disparity > 0, case.disparity, np.nan)
     confidence = np.clip(edge_aware_variance(target, case.photo, margin=MARGIN), 0, 1)
     return {
-        "photo": case.photo,
-        "input": case.disparity,
+        **{"photo": case.photo, "input": case.disparity, "output": refined},
         "confidence": np.dstack([(255 * confidence).astype(np.uint8)] * 3),
-        "output": refined,
         "before": errors(case.disparity, case.truth, case.seen),
         "after": errors(refined, case.truth, case.seen),
     }
@@ -97,10 +95,8 @@ def as_text(results: Results) -> str:
 
 def draw(values: Values, _: Results, folder: Path) -> None:
     stereo = {
-        "input": "input: block matching",
-        "output": "output: refine_depth",
-        "confidence": "input confidence",
-        "photo": "reference",
+        **{"input": "input: block matching", "output": "output: refine_depth"},
+        **{"confidence": "input confidence", "photo": "reference"},
     }
     superres = {"truth": "true depth", "input": f"input, x{FACTOR}"}
     superres |= {"paper": 'preset="paper"', "best": 'preset="best"'}

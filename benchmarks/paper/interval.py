@@ -86,8 +86,7 @@ def compare(read: Callable[[], Pair], setting: Setting) -> dict[str, Any]:
         "megapixels": pair.left.shape[0] * pair.left.shape[1] / 1e6,
         "vertices": grid.n_vertices,
         "ms": {k: [1e3 * float(s) for s in np.median(times, axis=0)] for k, times in runs.items()},
-        "error": errors,
-        "loss": losses,
+        **{"error": errors, "loss": losses},
     }
 
 

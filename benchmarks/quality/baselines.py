@@ -15,9 +15,7 @@ from bilateral.filters import resize
 
 _OFFSETS = [(y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)]
 # The constants of the authors' program: fraction of the variance, least weight, least variance.
-_PART_OF_VARIANCE = 0.6
-_LEAST_WEIGHT = 0.01
-_LEAST_VARIANCE = 2e-6
+_PART_OF_VARIANCE, _LEAST_WEIGHT, _LEAST_VARIANCE = 0.6, 0.01, 2e-6
 
 
 def levin(luma: Array, chroma: Array, painted: Array) -> Array:
@@ -31,20 +29,13 @@ def levin(luma: Array, chroma: Array, painted: Array) -> Array:
     pixel = np.arange(luma.size)
     used = (neighbours >= 0) & ~painted.reshape(-1, 1)
     rows = np.broadcast_to(pixel[:, np.newaxis], used.shape)[used]
-    A = csc_matrix(
-        (
-            np.concatenate([np.ones(luma.size), -weights[used]]),
-            (np.concatenate([pixel, rows]), np.concatenate([pixel, neighbours[used]])),
-        ),
-        shape=(luma.size, luma.size),
-    )
+    values = np.concatenate([np.ones(luma.size), -weights[used]])
+    places = np.concatenate([pixel, rows]), np.concatenate([pixel, neighbours[used]])
+    A = csc_matrix((values, places), shape=(luma.size, luma.size))
     b = np.where(painted[..., np.newaxis], chroma, 0).reshape(luma.size, -1)
     # Every row is diagonally dominant and needs no pivoting, which would take minutes.
-    factors = splu(
-        A, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0, options={"SymmetricMode": True}
-    )
-    solution: Array = factors.solve(b)
-    return solution.reshape(chroma.shape)
+    options = {"diag_pivot_thresh": 0, "options": {"SymmetricMode": True}}
+    return splu(A, permc_spec="MMD_AT_PLUS_A", **options).solve(b).reshape(chroma.shape)
 
 
 def _affinities(luma: Array) -> tuple[Array, Array]:
@@ -66,11 +57,8 @@ def _affinities(luma: Array) -> tuple[Array, Array]:
 
 def nearest(low: Array, shape: tuple[int, ...]) -> Array:
     """Give each pixel the value of the low-resolution pixel that it lies in."""
-    rows, columns = (
-        ((np.arange(n) + 0.5) * m / n).astype(np.intp)
-        for n, m in zip(shape, low.shape, strict=True)
-    )
-    return low[np.ix_(rows, columns)]
+    pairs = zip(shape, low.shape, strict=True)
+    return low[np.ix_(*(((np.arange(n) + 0.5) * m / n).astype(np.intp) for n, m in pairs))]
 
 
 def fast_guided_filter(
@@ -151,10 +139,8 @@ def weighted_least_squares(
         for axis in (0, 1)
     ]
     diagonal = np.ones_like(z)
-    diagonal[1:] += edges[0]
-    diagonal[:-1] += edges[0]
-    diagonal[:, 1:] += edges[1]
-    diagonal[:, :-1] += edges[1]
+    for part, edge in ((np.s_[1:], 0), (np.s_[:-1], 0), (np.s_[:, 1:], 1), (np.s_[:, :-1], 1)):
+        diagonal[part] += edges[edge]
 
     def product(x: Array) -> Array:
         out = diagonal * x

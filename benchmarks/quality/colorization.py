@@ -106,16 +106,12 @@ def speed(scene: Scene, repeats: int) -> dict[str, Any]:
     ours = repeated(colorize, repeats, scene.gray, layer)
     painter, again = Colorizer(scene.gray), []
     painter.colorize(layer)
-    for i in range(repeats):
-        row = 20 + 8 * i
+    for row in range(20, 20 + 8 * repeats, 8):
         layer[row : row + 4, 100:200] = (200, 40, 40, 255)
         again.append(clock(painter.colorize, layer)[0])
     return {
-        "megapixels": scene.gray.size / 1e6,
-        "levin": seconds,
-        "ours": ours,
-        "again": Timing.of(again),
-        "ratio": seconds / ours.median,
+        **{"megapixels": scene.gray.size / 1e6, "levin": seconds, "ratio": seconds / ours.median},
+        **{"ours": ours, "again": Timing.of(again)},
     }
 
 

@@ -166,9 +166,7 @@ def compare(read: Callable[[], Case], setting: Setting) -> dict[str, Any]:
         seconds, depth = clock(method)
         rows[name] = {"seconds": seconds, **errors(depth, case.truth, case.seen)}
     return {
-        "scene": case.scene,
-        "source": case.source,
-        "ours": rows,
+        **{"scene": case.scene, "source": case.source, "ours": rows},
         "peers": [] if setting.python is None else opencv_filters(case, setting.python),
     }
 
@@ -205,9 +203,7 @@ def speed(case: Case, repeats: int) -> dict[str, Any]:
         wall.append(clock(refine_depth, case.disparity, case.photo, preset="stereo")[0])
         cpu.append(time.process_time() - before)
     return {
-        "scene": case.scene,
-        "megapixels": case.truth.size / 1e6,
-        "wall": Timing.of(wall[1:]),
-        "cpu": float(np.median(cpu[1:])),
+        **{"scene": case.scene, "megapixels": case.truth.size / 1e6},
+        **{"wall": Timing.of(wall[1:]), "cpu": float(np.median(cpu[1:]))},
         "other_work": others.cores(),
     }

@@ -25,9 +25,8 @@ from bilateral.numerics.problem import set_up, start
 
 NAME, TITLE, DATA = "lowrank", "Low rank (supplement, section 4)", "segmentation"
 
-TOLERANCE = 0.01
+TOLERANCE, CLASSES = 0.01, 21
 STRIDE = 8  # of the network's coarse scores, in pixels of its input
-CLASSES = 21
 
 
 class Labelled(NamedTuple):
@@ -77,8 +76,7 @@ def compare(image: Labelled, repeats: int, threads: int = 1) -> dict[str, Any]:
     return {
         "image": image.name,
         "megapixels": image.reference.shape[0] * image.reference.shape[1] / 1e6,
-        "vertices": grid.n_vertices,
-        "rank": info.rank,
+        **{"vertices": grid.n_vertices, "rank": info.rank},
         **times,
         "ratio": times["all"].median / times["few"].median,
         "system_ratio": times["all_system"].median / times["few_system"].median,
@@ -129,8 +127,7 @@ def summary(values: Values, _: Setting | None) -> Results:
         "rows": rows,
         "tolerance": TOLERANCE,
         "ratio": geometric_mean(ratios),
-        "least_ratio": min(ratios),
-        "largest_ratio": max(ratios),
+        **{"least_ratio": min(ratios), "largest_ratio": max(ratios)},
         "system_ratio": geometric_mean([row["system_ratio"] for row in rows]),
         "same_class": min(row["same_class"] for row in rows),
         "published": published.LOW_RANK_SPEED_UP,

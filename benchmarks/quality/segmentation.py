@@ -249,16 +249,14 @@ def _losses(results: Results) -> list[str]:
     means, lines = results["mean"], []
     ours, quoted = means[OURS], results["published"]
     ahead = [f"{NAMES[method]} ({mean:.2f})" for method, mean in means.items() if mean > ours]
-    if ahead:
-        lines.append(f"ahead of `refine_segmentation` ({ours:.2f}): {'; '.join(ahead)}")
+    lines += [f"ahead of `refine_segmentation` ({ours:.2f}): {'; '.join(ahead)}"] if ahead else []
     gaps = {row["image"]: row["iou"][OURS] - max(row["iou"].values()) for row in results["rows"]}
     worse = ", ".join(f"{image} ({gap:+.2f})" for image, gap in gaps.items() if gap < 0)
     why = "the [notes](../notes/segmentation.md) say why"
     lines += [f"not the best of the table on {worse}: {why}"] if worse else []
     gain, paper = means[PLAIN] - means[NETWORK], quoted["the paper"][0] - quoted["network"][0]
-    if gain < paper:
-        lines.append(f"a plain solve gains {gain:+.2f}, the paper's {paper:+.2f}")
-    return lines
+    more = [f"a plain solve gains {gain:+.2f}, the paper's {paper:+.2f}"] if gain < paper else []
+    return lines + more
 
 
 def details(values: Values) -> str:

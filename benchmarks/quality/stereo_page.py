@@ -20,8 +20,7 @@ SENSOR = 'refine_depth, "sensor", invalid=0'
 PRESETS = {"stereo": TASK, "sensor": SENSOR}
 PAIRS = ("SGBM, refined", "stereo_depth", "stereo_depth, refined", "match_blocks, refined")
 CUTS = {"MC-CNN raw": 55.0, "SGBM": 45.0}  # targets: least cut of mean and RMS error, in percent
-ROUNDS = 32
-FIGURE = "stereo.svg"
+ROUNDS, FIGURE = 32, "stereo.svg"
 OPENCV = ("guided filter", "weighted median", "domain transform", "fast global smoother")
 BASELINES = {name: f"{name}, OpenCV" for name in OPENCV}
 BASELINES["WLS with confidence"] = "fast global smoother, our confidence"
@@ -36,11 +35,7 @@ def of_source(values: Values, source: str) -> list[dict[str, Any]]:
 
 
 def summary(values: Values, setting: Setting) -> Results:
-    """Means over the scenes of each input.
-
-    The paper's filters are tuned on the first input by all errors, those of the benchmark on each
-    input by the mean error.
-    """
+    """Means over each input's scenes; filters are tuned as the page says."""
     every = dict.fromkeys(value["source"] for value in values.values() if "source" in value)
     sources = [source for source in SOURCES if source in every] if setting.paper else list(every)
     inputs = {}
@@ -90,17 +85,16 @@ def as_text(results: Results) -> str:
     if tuned_on:
         tuned = f"{tuned_on}, by the geometric mean of the six errors, as the paper tuned its own"
     return page(
-        "Percentage of disparities off by more than 1, mean absolute and RMS error in pixels. "
-        "The paper's maps are others (15 training scenes, MC-CNN's accurate network and SGM, "
-        "at the benchmark's size; ours are at quarter size), so compare the ratios to the "
-        f"input. OpenCV's filters are in their best settings for {tuned}.",
+        "Percentage of disparities off by more than 1, mean absolute and RMS error in pixels. The "
+        "paper's maps are others (15 training scenes at the benchmark's size, MC-CNN's accurate "
+        "network and SGM; ours are at quarter size): compare the ratios to the input. OpenCV's "
+        f"filters are in their best settings for {tuned}.",
         f"![Mean error over that of the input]({FIGURE})",
         *(_table(source, group) for source, group in inputs.items()),
-        f"Scenes: {', '.join(next(iter(inputs.values()))['scenes'])}. Tree filter: no "
-        "maintained implementation exists; the row is the paper's. "
-        f"RBS: robust bilateral solver, Geman-McClure, {ROUNDS} rounds, with the authors' "
-        "median at the end. `refine_depth` anneals smoothness and scale, and checks which "
-        "pixels the other view can see.",
+        f"Scenes: {', '.join(next(iter(inputs.values()))['scenes'])}. Tree filter: the paper's, "
+        f"as no implementation is maintained. RBS: robust bilateral solver, {ROUNDS} rounds of "
+        "Geman-McClure, with the authors' median. `refine_depth` anneals smoothness and scale, and "
+        "checks which pixels the other view can see.",
         behind(_losses(inputs), "No method is ahead of ours."),
     )
 
@@ -113,10 +107,8 @@ def _table(source: str, group: dict[str, Any]) -> str:
     for name, row in methods.items():
         setting = ", ".join(f"{value:g}" for value in row.get("setting", ()))
         line = row | {"name": f"{name} ({setting})" if setting else name}
-        line |= {
-            "ratios": _ratios(row, methods["input"]),
-            "paper": ratios.get(PAPERS.get(name, "")),
-        }
+        paper_ratios = ratios.get(PAPERS.get(name, ""))
+        line |= {"ratios": _ratios(row, methods["input"]), "paper": paper_ratios}
         rows.append(line | ({"seconds": None} if name == "input" else {}))
     numbers = [f"{label} | {{{n}:.2f}}" for label, n in zip(HEADER, NUMBERS, strict=True)]
     numbers.append("MAE, RMSE / input | {ratios}")
@@ -194,9 +186,8 @@ def details(values: Values) -> str:
             *(f"{name} | {{pair[{name}][mean]:.2f}}" for name in PAIRS),
             "s | {seconds:.2f}",
         ),
-        f"One call on {speed['scene']} ({speed['megapixels']:.2f} megapixels): "
-        f"{speed['wall']} ms, {1e3 * speed['cpu']:.0f} ms of CPU time, with "
-        f"{cores(speed['other_work'])} cores busy with other work.",
+        f"One call on {speed['scene']} ({speed['megapixels']:.2f} megapixels): {speed['wall']} ms, "
+        f"{1e3 * speed['cpu']:.0f} ms of CPU time, {cores(speed['other_work'])} other cores busy.",
         bullets("## Targets", _targets(values, maps, means)),
     )
 

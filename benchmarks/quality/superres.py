@@ -181,11 +181,9 @@ def summary(values: Values, _: Setting) -> Results:
     rows |= {name: nothing | row for name, row in quoted.items() if row["published"] is not None}
     off = _reproduction(rows, cases)
     return {
-        "cases": [[case["scene"], case["factor"]] for case in cases],
-        "methods": rows,
-        "reproduction": off,
+        **{"cases": [[case["scene"], case["factor"]] for case in cases], "methods": rows},
+        **{"reproduction": off, "difference": [case.get("difference") for case in cases]},
         "largest_off_percent": 100 * max(off[name] for name in EXACT) if off else None,
-        "difference": [case.get("difference") for case in cases],
     }
 
 
@@ -201,14 +199,12 @@ def _published(name: str, cases: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _summarized(name: str, every: list[dict[str, Any]]) -> dict[str, Any]:
-    """Summarize the cases that have the method; the mean only if all have it."""
     cases = [case for case in every if name in case["methods"]]
     rows = [case["methods"][name] for case in cases]
     errors, seconds = ([row[key] for row in rows] for key in ("window", "seconds"))
     return {
         "of": [f"{case['scene']} x{case['factor']}" for case in cases],
-        "errors": errors,
-        "full": [row["full"] for row in rows],
+        **{"errors": errors, "full": [row["full"] for row in rows]},
         "mean": geometric_mean(errors) if len(cases) == len(every) else None,
         "seconds": None if seconds[0] is None else float(np.median(seconds)),
         **_published(name, every),
@@ -302,11 +298,12 @@ def _losses(results: Results) -> list[str]:
 
 
 def details(values: Values) -> str:
-    rows = [(value, value["methods"][PAPERS]["window"]) for value in values.values()]
-    quoted = [published.superres("bilateral solver", v["scene"], v["factor"]) for v, _ in rows]
-    best = geometric_mean([value["methods"][BEST]["window"] for value, _ in rows])
-    near = [(v.get("difference") or 0) < NEAREST[v["factor"]] for v, _ in rows]
-    off = [abs(rmse - q) for (_, rmse), q in zip(rows, quoted, strict=True) if q is not None]
+    rows = list(values.values())
+    best = geometric_mean([row["methods"][BEST]["window"] for row in rows])
+    near = [(row.get("difference") or 0) < NEAREST[row["factor"]] for row in rows]
+    quoted = [published.superres("bilateral solver", row["scene"], row["factor"]) for row in rows]
+    pairs = zip((row["methods"][PAPERS]["window"] for row in rows), quoted, strict=True)
+    off = [abs(rmse - q) for rmse, q in pairs if q is not None]
     lines = [
         f"the best preset's geometric mean: {at_most(best, BEST_MEAN, '.3f')}",
         f"the authors' files to .1, .1, .2, .4 at x2 to x16: {met(all(near))}",

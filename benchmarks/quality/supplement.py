@@ -37,8 +37,7 @@ def made_scene(height: int, width: int) -> Case:
     disparity = truth + rng.normal(0, 0.3, x.shape)
     wrong = rng.uniform(size=x.shape) < 0.1
     disparity[wrong] = rng.uniform(0, 110, int(wrong.sum()))
-    levels = np.clip(shade, 0, 255).astype(np.uint8)
-    photo = np.dstack([levels] * 3)
+    photo = np.dstack([np.clip(shade, 0, 255).astype(np.uint8)] * 3)
     return Case("made", "made", photo, disparity.astype(np.float32), truth, ~wrong)
 
 
@@ -67,11 +66,8 @@ def cost(case: Case, sigma: float, smoothness: float, repeats: int) -> dict[str,
     others = Others()
     times = in_turns(calls, repeats)
     return {
-        "scene": case.scene,
-        "megapixels": case.disparity.size / 1e6,
-        "vertices": grid.n_vertices,
-        "sigma": sigma,
-        "smoothness": smoothness,
+        **{"scene": case.scene, "sigma": sigma, "smoothness": smoothness},
+        **{"megapixels": case.disparity.size / 1e6, "vertices": grid.n_vertices},
         **times,
         "rounds_in_solves": times["rounds"].median / times["solve"].median,
         "rounds_in_calls": times["rounds"].median / times["one_call"].median,
@@ -96,17 +92,15 @@ def gain(case: Case, sigma: float, smoothness: float) -> dict[str, Any]:
 
 
 def cells(setting: Setting) -> Iterator[Cell]:
-    root = setting.data.root
     pixels, shape = (40_000, (160, 240)) if setting.quick else (1_000_000, (500, 741))
     folders = [f for f in setting.data.scenes() if middlebury.has_disparity(f, INPUTS[SOURCE])]
     for case in [from_folder(f, SOURCE) for f in folders] or [made_scene(*shape)]:
         large = resized(case, pixels)
         for sigma, smoothness in SETTINGS:
             name = f"{case.scene}, {sigma}, {smoothness:g}"
-            work = partial(cost, large, sigma, smoothness, setting.repeats)
-            yield Cell(f"{name}: cost", work)
+            yield Cell(f"{name}: cost", partial(cost, large, sigma, smoothness, setting.repeats))
             yield Cell(f"{name}: gain", partial(gain, case, sigma, smoothness))
-    if root is not None and list(lowrank.read_images(root)):
+    if setting.data.root and list(lowrank.read_images(setting.data.root)):
         yield from lowrank.cells(setting)
 
 

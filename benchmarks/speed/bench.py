@@ -134,8 +134,7 @@ def growth(photo: Photo, setting: Setting) -> dict[str, Any]:
     other_work = others.cores()
     rows = [
         {
-            "factor": factor,
-            "megapixels": task.n_pixels / 1e6,
+            **{"factor": factor, "megapixels": task.n_pixels / 1e6},
             "vertices": bilateral.BilateralGrid(task.reference, sigma, sigma, sigma).n_vertices,
             "seconds": timings[factor],
         }
@@ -171,15 +170,11 @@ def summary(values: Values, setting: Setting) -> Results:
     ratio = {"geometric_mean": geometric_mean(ratios), "minimum": min(ratios)} if ratios else None
     return {
         "megapixels": float(np.mean([value["megapixels"] for value in measured])),
-        "threads": list(setting.threads),
-        "steps": STEPS,
-        "sigma": SIGMAS[0],
-        "parts": rows,
+        **{"threads": list(setting.threads), "steps": STEPS, "sigma": SIGMAS[0], "parts": rows},
         "converged": float(np.mean([value["converged_ms"] for value in measured])),
         "photographs": table_rows,
         "device": {"name": device[0]["name"], "total": _mean_std(times)} if device else None,
-        "ratio": ratio,
-        "published": published.SPEED,
+        **{"ratio": ratio, "published": published.SPEED},
     }
 
 

@@ -23,9 +23,7 @@ from bilateral.backends import cpu
 from bilateral.numerics import policy
 
 SIGMAS = (8, 16)
-SMOOTHNESS = 4.0
-STEPS = 25
-NOISE = 0.1
+SMOOTHNESS, STEPS, NOISE = 4.0, 25, 0.1
 ORACLE = Path(__file__).parents[2] / "tests" / "oracles" / "reference.py"
 STAGES = ("grid", "pyramid", "bistochastize", "splat", "start", "PCG", "slice")
 
@@ -90,24 +88,14 @@ def stages(problem: Problem, sigma: float) -> tuple[dict[str, float], int]:
     image = validation.reference(problem.reference, None)
     matrix, offset = color.feature_map(3, image.highest)
     cells = [float(sigma)] * 3
-    grid = cpu.build_grid(
-        image.pixels,
-        matrix,
-        offset,
-        cells,
-        image.highest,
-        cells[:2],
-        blur=validation.blur("paper", 5),
-        edge_guard=policy.EDGE_GUARD,
-        lowest_eigenvalue=policy.LOWEST_EIGENVALUE,
-        level_stiffness=policy.LEVEL_STIFFNESS,
-        faint_epsilons=policy.FAINT_EPSILONS,
-    )
+    names = ("edge_guard", "lowest_eigenvalue", "level_stiffness", "faint_epsilons")
+    limits = {name: getattr(policy, name.upper()) for name in names}
+    blur, image_data = validation.blur("paper", 5), (image.pixels, matrix, offset, cells)
+    grid = cpu.build_grid(*image_data, image.highest, cells[:2], blur=blur, **limits)
     target = problem.target[:, :, np.newaxis]
     splat, seen = clock(cpu.splat_target, grid, target, problem.confidence)
     start, y = clock(cpu.start, grid, seen.weight, seen.weighted, "pyramid", SMOOTHNESS)
-    scale = seen.high - seen.low
-    data = seen.weight, seen.weighted, y, scale, SMOOTHNESS
+    data = seen.weight, seen.weighted, y, seen.high - seen.low, SMOOTHNESS
     steps, _ = clock(pcg, grid, "pyramid", data, STEPS)
     slice_, _ = clock(cpu.slice_, grid, y, problem.shape)
     seconds = (*grid.core.build_seconds, splat, start, steps, slice_)
@@ -119,26 +107,18 @@ def pcg(
 ) -> None:
     """Take exactly that many steps; the data: weights, weighted values, x, scale, smoothness."""
     *arrays, smoothness = data
-    cpu.pcg(
-        cpu.Solver(grid, preconditioner),
-        *arrays,
-        fill=True,
-        smoothness=smoothness,
-        min_iterations=steps,
-        max_iterations=steps,
-        tolerance=-1.0,
-        movement_fraction=0.0,
-        step_noise=policy.STEP_NOISE,
-        error_window=policy.ERROR_WINDOW,
-        callback=callback,
-    )
+    limits = {"min_iterations": steps, "max_iterations": steps, "tolerance": -1.0}
+    limits |= {"movement_fraction": 0.0, "step_noise": policy.STEP_NOISE}
+    limits |= {"error_window": policy.ERROR_WINDOW, "smoothness": smoothness}
+    solver = cpu.Solver(grid, preconditioner)
+    cpu.pcg(solver, *arrays, fill=True, callback=callback, **limits)
 
 
 def peak_memory(problem: Problem, sigma: float) -> dict[str, Any]:
     growth, size = machine.in_fresh_process(_growth, problem, sigma)
-    row = {"sigma": sigma, "pixels": problem.n_pixels}
-    row["bytes_per_pixel"] = (growth - size) / problem.n_pixels
-    return row | {"bytes_per_pixel_with_output": growth / problem.n_pixels}
+    names = "pixels", "bytes_per_pixel", "bytes_per_pixel_with_output"
+    n = problem.n_pixels
+    return {"sigma": sigma, **dict(zip(names, (n, (growth - size) / n, growth / n), strict=True))}
 
 
 def _growth(problem: Problem, sigma: float) -> tuple[int, int]:
@@ -153,15 +133,13 @@ class OpenCV(Worker):
 
     def __init__(self, python: str, problem: Problem, threads: int) -> None:
         self._threads = threads
-        guide = problem.reference[..., ::-1]
         maps = {"target": problem.target, "confidence": problem.confidence}
-        super().__init__(python, {"guide": guide, **maps})
+        super().__init__(python, {"guide": problem.reference[..., ::-1], **maps})
 
     def solve(self, sigma: float, save: bool = False) -> dict[str, Any]:
         """Construct the filter and apply it, once: its times and the steps that it reports."""
-        call = "fast bilateral solver", "guide target confidence"
-        settings = sigma, sigma, sigma, SMOOTHNESS, STEPS
-        return self.run(*call, *settings, threads=self._threads, save=save)
+        settings = "guide target confidence", sigma, sigma, sigma, SMOOTHNESS, STEPS
+        return self.run("fast bilateral solver", *settings, threads=self._threads, save=save)
 
 
 def compare(
@@ -171,8 +149,7 @@ def compare(
     warm_up = opencv.solve(sigma, save=True) if opencv else {"iterations": None}
     error = problem.error(solve(problem, sigma))
     ours: dict[int, dict[str, list[float]]] = {count: defaultdict(list) for count in counts}
-    theirs: list[float] = []
-    vertices = 0
+    theirs, vertices = list[float](), 0
     others = Others(lambda: time.process_time() + (opencv.cpu_seconds if opencv else 0.0))
     for _ in range(repeats):
         for threads in counts:
@@ -186,15 +163,9 @@ def compare(
     whole = Timing.of(ours[counts[-1]]["whole"])
     peer = Timing.of(theirs) if opencv else None
     return {
-        "sigma": sigma,
-        "vertices": vertices,
-        "other_work": others.cores(),
-        "ours": {
-            threads: {stage: Timing.of(seconds) for stage, seconds in parts.items()}
-            for threads, parts in ours.items()
-        },
-        "error": error,
-        "opencv": peer,
+        **{"sigma": sigma, "vertices": vertices, "other_work": others.cores()},
+        "ours": {n: {k: Timing.of(v) for k, v in parts.items()} for n, parts in ours.items()},
+        **{"error": error, "opencv": peer},
         "opencv_error": problem.error(opencv.result()) if opencv else None,
         "opencv_iterations": warm_up["iterations"],
         "ratio": peer.median / whole.median if peer else None,
@@ -216,13 +187,9 @@ def compare_with_oracle(
     solve_paper = oracle().solve_paper
     bilateral.set_num_threads(threads)
     seconds, truth = clock(solve_paper, *problem.maps, steps=STEPS, **options(sigma))
-    difference = np.abs(solve(problem, sigma) - truth).max()
+    difference = float(np.abs(solve(problem, sigma) - truth).max())
     ours = repeated(solve, repeats, problem, sigma)
     return {
-        "sigma": sigma,
-        "shape": problem.shape,
-        "ours": ours,
-        "oracle": seconds,
-        "ratio": seconds / ours.median,
-        "largest_difference": float(difference),
+        **{"sigma": sigma, "shape": problem.shape, "ours": ours, "oracle": seconds},
+        **{"ratio": seconds / ours.median, "largest_difference": difference},
     }

@@ -18,8 +18,7 @@ from benchmarks.common.tables import OTHERS, at_least, at_most, bullets, page, s
 from benchmarks.common.timing import Timing, clock, geometric_mean, repeated
 from bilateral import io
 
-TITLE = "Command line"
-REPEATS = 3
+TITLE, REPEATS = "Command line", 3
 
 KINDS = ("command", "files", "memory")
 STARTS = ("--help", "depth --help")
@@ -35,9 +34,7 @@ def measure(setting: Setting) -> dict[str, Any]:
         rows = [compare(folder, number, count, setting.repeats) for count in jobs]
     starts = max(3 * setting.repeats, 3)
     return {
-        "targets": TARGETS,
-        "pictures": {"number": number, "shape": shape},
-        "batches": rows,
+        **{"targets": TARGETS, "pictures": {"number": number, "shape": shape}, "batches": rows},
         "start": {text: repeated(python, starts, "bilateral", *text.split()) for text in STARTS},
     }
 
@@ -72,8 +69,7 @@ def compare(folder: Path, number: int, jobs: int, repeats: int) -> dict[str, Any
     return {
         "jobs": jobs,
         "rates": {kind: number / Timing.of(values).median for kind, values in seconds.items()},
-        "percent_of_loop": percent_of("files"),
-        "percent_of_memory": percent_of("memory"),
+        **{"percent_of_loop": percent_of("files"), "percent_of_memory": percent_of("memory")},
         "cpu_ms": cpu,
         "other_work": others.cores(),
     }

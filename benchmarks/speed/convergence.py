@@ -11,14 +11,9 @@ from benchmarks.common.machine import Others
 from benchmarks.common.timing import clock, in_turns
 from benchmarks.speed.cases import Map, Problem
 
-ERROR = 1e-3
-MAX_ITERATIONS = 1000
-SOLVERS: dict[str, dict[str, str]] = {
-    "paper": {"preconditioner": "pyramid", "initial": "pyramid"},
-    "default": {},
-}
-SPARSE_AT_LEAST = 4.0
-EASY_AT_LEAST = 1 / 1.1
+ERROR, MAX_ITERATIONS = 1e-3, 1000
+SOLVERS = {"paper": {"preconditioner": "pyramid", "initial": "pyramid"}, "default": {}}
+SPARSE_AT_LEAST, EASY_AT_LEAST = 4.0, 1 / 1.1
 
 
 class Case(NamedTuple):
@@ -34,19 +29,13 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case(0.001, 128, easy=False),
-    Case(0.01, 128, easy=False),
-    Case(0.02, 128, easy=False),
-    Case(1, 0.25, easy=True),
-    Case(1, 1, easy=True),
+    *(Case(known, 128, easy=False) for known in (0.001, 0.01, 0.02)),
+    *(Case(1, smoothness, easy=True) for smoothness in (0.25, 1)),
 )
 
 
 def convergence(problem: Problem, sigma: float, threads: int, repeats: int) -> list[dict[str, Any]]:
-    """Time the solvers in turns on each of `CASES`.
-
-    Each solve gets a new grid, so that its time includes the multigrid hierarchy.
-    """
+    """Time the solvers in turns on each of `CASES`, each on a new grid: with its hierarchy."""
     bilateral.set_num_threads(threads)
     return [_race(problem, sigma, case, repeats) for case in CASES]
 
@@ -54,9 +43,8 @@ def convergence(problem: Problem, sigma: float, threads: int, repeats: int) -> l
 def _race(problem: Problem, sigma: float, case: Case, repeats: int) -> dict[str, Any]:
     confidence = case.confidence(problem.shape)
     grid = bilateral.BilateralGrid(problem.reference, sigma, sigma, sigma)
-    exact = bilateral.BilateralSolver(grid, case.smoothness, tolerance=1e-9).solve(
-        problem.target.astype(np.float64), confidence
-    )
+    exact = bilateral.BilateralSolver(grid, case.smoothness, tolerance=1e-9)
+    truth = exact.solve(problem.target.astype(np.float64), confidence)
     largest = ERROR * float(np.ptp(problem.target[confidence > 0]))
 
     def solve(grid: bilateral.BilateralGrid, name: str, steps: int) -> Map:
@@ -66,7 +54,7 @@ def _race(problem: Problem, sigma: float, case: Case, repeats: int) -> dict[str,
         return solver.solve(problem.target, confidence, callback=lambda step, _: step >= steps)
 
     def enough(name: str, steps: int) -> bool:
-        return float(np.sqrt(np.mean((solve(grid, name, steps) - exact) ** 2))) <= largest
+        return float(np.sqrt(np.mean((solve(grid, name, steps) - truth) ** 2))) <= largest
 
     def seconds(name: str) -> float:
         new_grid = bilateral.BilateralGrid(problem.reference, sigma, sigma, sigma)
@@ -77,9 +65,7 @@ def _race(problem: Problem, sigma: float, case: Case, repeats: int) -> dict[str,
     timings = in_turns({name: partial(seconds, name) for name in SOLVERS}, repeats)
     return {
         **case._asdict(),
-        "vertices": grid.n_vertices,
-        "steps": steps,
-        "seconds": timings,
+        **{"vertices": grid.n_vertices, "steps": steps, "seconds": timings},
         "ratio": timings["paper"].median / timings["default"].median,
         "other_work": others.cores(),
     }

@@ -28,10 +28,9 @@ def details(values: Values) -> str:
     )
     growth = values["growth"]
     sizes = [
-        row
-        | {"density": row["vertices"] / row["megapixels"]}
-        | {"pace": row["seconds"].median / row["megapixels"]}
+        row | {"density": row["vertices"] / mp, "pace": row["seconds"].median / mp}
         for row in growth["sizes"]
+        for mp in [row["megapixels"]]
     ]
     for row in races:
         row["limit"] = EASY_AT_LEAST if row["easy"] else SPARSE_AT_LEAST
