@@ -7,8 +7,6 @@ from typing import NamedTuple
 from benchmarks.common import middlebury, photos
 
 DataSet = namedtuple("DataSet", "folder serves holds origin")
-
-
 SETS = (
     DataSet(
         "hires",

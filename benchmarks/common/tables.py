@@ -108,10 +108,8 @@ def spread(values: Mapping[str, Any]) -> str:
         for name, part in parts:
             yield from find(part, *names, str(name))
 
-    rows = list(find(values))
-    return page(
-        "## Times in ms: median (quartiles)", table(rows, " | {name}; call | {what}; ms | {timing}")
-    )
+    columns = " | {name}; call | {what}; ms | {timing}"
+    return page("## Times in ms: median (quartiles)", table(list(find(values)), columns))
 
 
 def plural(count: int, noun: str) -> str:

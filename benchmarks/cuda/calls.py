@@ -20,8 +20,7 @@ AGREEMENT_SIDE, AGREEMENT_TOLERANCE = 512, 1e-6
 AGREEMENT_CELLS = (8, 24, 40)  # pixels: large cells take another kernel to find their colours
 CLASSES, IDENTICAL_REPEATS = 21, 5
 QUICK_REPEATS = 5  # of long calls on the CPU
-_TOO_MANY = 64  # images that must not fit into memory
-_SLACK = 256 * 2**20  # bytes that may still be allocated meanwhile
+_TOO_MANY, _SLACK = 64, 256 * 2**20  # images that must not fit, bytes that may be allocated
 
 Size = tuple[int, int]
 
@@ -72,8 +71,7 @@ def middle(task: Task, size: Size, repeats: int) -> dict[str, Any]:
     """Time the default options, with data everywhere and at a few pixels."""
     crop = task.middle(size)
     return {
-        "size": crop.size,
-        "everywhere": repeated(repeats, crop.trusted().solve),
+        **{"size": crop.size, "everywhere": repeated(repeats, crop.trusted().solve)},
         "few": repeated(repeats, crop.trusted(KNOWN).solve),
     }
 
@@ -144,8 +142,7 @@ def segmentation(task: Task, size: Size, repeats: int) -> dict[str, Any]:
     call = partial(refine, scores, image, labels=True)
     there = partial(refine, scores.cpu(), image.cpu(), labels=True)
     return {
-        "size": (image.shape[2], image.shape[3]),
-        "classes": CLASSES,
+        **{"size": (image.shape[2], image.shape[3]), "classes": CLASSES},
         "seconds": repeated(repeats, call),
         "cpu_seconds": timed(there, QUICK_REPEATS),
         "labels_differ": int((call().cpu() != there()).sum()),

@@ -35,8 +35,7 @@ SIGMA, _HIGHEST = 8.0, 255.0
 class Solve:
     """The stages of a solve, and their inputs, computed beforehand.
 
-    As in recordings (CUDA graphs), there is room for more vertices than needed, and no stage waits
-    for the host.
+    As in CUDA graphs, there is room for more vertices than needed, and no stage waits for the host.
     """
 
     def __init__(self, problem: Problem, where: torch.device) -> None:

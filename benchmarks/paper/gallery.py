@@ -69,8 +69,7 @@ def colours(quick: bool) -> dict[str, Any]:
 def summary(values: Values, _: Setting) -> Results:
     return {
         "stereo": {name: values["stereo"][name] for name in ("before", "after")},
-        "superres": values["superres"]["rmse"],
-        "factor": FACTOR,
+        **{"superres": values["superres"]["rmse"], "factor": FACTOR},
         "colorization": values["colorization"]["psnr"],
     }
 

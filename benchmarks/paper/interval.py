@@ -1,9 +1,8 @@
 """Compare with the interval solver of Barron et al. 2015, for stereo-based defocus.
 
 Its loss on our grid: lambda / 2 * x^T (I - W) x + the sum over pixels of max(0, l - x, x - u) for
-the interval [l, u] of disparities that block matching leaves. The loss is splat into a table of
-vertices and whole disparities, and minimized by SciPy's L-BFGS over the vertices' pyramid, as its
-authors do. The bilateral solver takes (l + u) / 2 as the target and exp(l - u) as the confidence.
+the interval [l, u] of disparities that block matching leaves, minimized by SciPy's L-BFGS over the
+vertices' pyramid. The bilateral solver has (l + u) / 2 as target and exp(l - u) as confidence.
 """
 
 from collections.abc import Callable, Iterator
@@ -158,8 +157,7 @@ def _minimize(grid: bilateral.BilateralGrid, data: Intervals) -> tuple[Array, fl
         value, gradient = _loss(grid, data, collapse(z))
         return value, lift(gradient)
 
-    first = np.zeros(ends[-1])
-    first[: sizes[0]] = data.start
+    first = np.pad(data.start, (0, ends[-1] - sizes[0]))
     minimum = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
     return collapse(minimum.x), _loss(grid, data, data.start)[0], float(minimum.fun)
 

@@ -21,9 +21,8 @@ _PART_OF_VARIANCE, _LEAST_WEIGHT, _LEAST_VARIANCE = 0.6, 0.01, 2e-6
 def levin(luma: Array, chroma: Array, painted: Array) -> Array:
     """Spread strokes' chroma along luma from 0 to 1: Levin, Lischinski and Weiss, SIGGRAPH 2004.
 
-    The chroma of an unpainted pixel is the weighted mean of its eight neighbours'. The weights fall
-    with the difference of luma, relative to its local deviation. Strokes keep their chroma exactly.
-    The linear system is solved directly, as the authors do for still images.
+    Unpainted chroma is the weighted mean of its eight neighbours', with weights that fall with the
+    difference of luma, relative to its local deviation. The linear system is solved directly.
     """
     weights, neighbours = _affinities(luma)
     pixel = np.arange(luma.size)
@@ -66,8 +65,7 @@ def fast_guided_filter(
 ) -> Array:
     """He & Sun 2015: a linear function of the colours in each window, fitted on a subsampled grid.
 
-    The radius of the square windows is in pixels; sigma, the square root of the regularization, is
-    in grey levels.
+    The radius of the square windows is in pixels; sigma^2 regularizes, in grey levels.
     """
     step = np.s_[::subsampling, ::subsampling]
     guide, subsampled = photo[step].astype(np.float32), z[step]

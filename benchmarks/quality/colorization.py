@@ -151,8 +151,7 @@ def summary(values: Values, _: Setting | None) -> Results:
         "mean": {key: float(np.mean([case[key] for case in scored])) for key in NAMES},
         "megapixels": size,
         "seconds_per_megapixel": {name: value / size for name, value in seconds.items()},
-        "ratio": timed["ratio"],
-        "one_more_stroke_ms": 1e3 * timed["again"].median,
+        **{"ratio": timed["ratio"], "one_more_stroke_ms": 1e3 * timed["again"].median},
         "published": published.COLORIZATION,
     }
 

@@ -22,7 +22,6 @@ NAME = DATA = "stereo"
 TITLE, REPEATS, OPENCV = "Stereo (Table 2)", 5, "guided filter"
 
 MARGIN = 40  # columns without a partner: the paper's 80, at half its width
-
 summary, as_text = stereo_page.summary, stereo_page.as_text
 draw, details = stereo_page.draw, stereo_page.details
 

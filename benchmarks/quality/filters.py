@@ -61,12 +61,7 @@ def authors(folder: Path | None) -> Row | None:
 
 
 def in_turns_with_opencv(
-    ours: Callable[[], Any],
-    call: tuple[Any, ...],
-    peer: Worker | None,
-    counts: tuple[int, ...],
-    repeats: int,
-    **more: Stopwatch,
+    ours: Callable[[], Any], call: Any, peer: Any, counts: Any, repeats: int, **more: Stopwatch
 ) -> Row:
     """Time our function by threads, `more`, and the worker's call with our largest count."""
 
@@ -168,9 +163,8 @@ def as_text(results: Row) -> str:
         targets.append(f"OpenCV's dtFilter / ours, minimum: {at_least(min(ratios), 1.0)}")
     return page(
         f"## Against OpenCV's dtFilter (DTF_RF), {settings['threads'][-1]} threads",
-        f"RGB along itself, {settings['iterations']} iterations; ms, median (quartiles) "
-        f"of {settings['repeats']} repeats in turns; other work: cores that other processes kept "
-        "busy.",
+        f"RGB along itself, {settings['iterations']} iterations; ms, median (quartiles) of "
+        f"{settings['repeats']} repeats in turns; other work: cores busy with other processes.",
         table(
             results["speed"],
             "photograph | {photo}, {megapixels:.1f} MP, {dtype}",

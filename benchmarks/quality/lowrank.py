@@ -24,7 +24,6 @@ from bilateral.numerics.pcg import SystemSolver
 from bilateral.numerics.problem import set_up, start
 
 NAME, TITLE, DATA = "lowrank", "Low rank (supplement, section 4)", "segmentation"
-
 TOLERANCE, CLASSES = 0.01, 21
 STRIDE = 8  # of the network's coarse scores, in pixels of its input
 
@@ -124,9 +123,7 @@ def summary(values: Values, _: Setting | None) -> Results:
     rows = list(values.values())
     ratios = [row["ratio"] for row in rows]
     return {
-        "rows": rows,
-        "tolerance": TOLERANCE,
-        "ratio": geometric_mean(ratios),
+        **{"rows": rows, "tolerance": TOLERANCE, "ratio": geometric_mean(ratios)},
         **{"least_ratio": min(ratios), "largest_ratio": max(ratios)},
         "system_ratio": geometric_mean([row["system_ratio"] for row in rows]),
         "same_class": min(row["same_class"] for row in rows),

@@ -189,8 +189,7 @@ def summary(values: Values, _: Setting) -> Results:
     rows = [
         {
             **{"image": value["name"], "iou": value["iou"], "ours_ms": 1e3 * value["ours"].median},
-            "crf_ms": value["crf"] and 1e3 * value["crf"].median,
-            "ratio": value["ratio"],
+            **{"crf_ms": value["crf"] and 1e3 * value["crf"].median, "ratio": value["ratio"]},
         }
         for value in _timed(values)
     ]

@@ -19,9 +19,7 @@ from benchmarks.common.timing import Timing, clock, geometric_mean, repeated
 from bilateral import io
 
 TITLE, REPEATS = "Command line", 3
-
-KINDS = ("command", "files", "memory")
-STARTS = ("--help", "depth --help")
+KINDS, STARTS = ("command", "files", "memory"), ("--help", "depth --help")
 TARGETS = {"rate_percent_of_loop_at_least": 85.0, "start_seconds_at_most": 0.3}
 
 

@@ -26,8 +26,7 @@ except ImportError:  # PyTorch is an extra
 
 NAME, TITLE, DATA = "layer", "Backward over forward (section 3)", "hires"
 REPEATS, SIDE, NOISE = 15, 1000, 0.1
-MEMORY, OVERHEAD = "memory", "overhead"
-STEPS = (10, 200)
+MEMORY, OVERHEAD, STEPS = "memory", "overhead", (10, 200)
 MAPS = ("target", "confidence", "smoothness")
 GRADIENTS = ("t", "tc", "tcs")  # of the first, of the first two, of all three maps
 SIGMAS = dict.fromkeys(("sigma_xy", "sigma_luma", "sigma_chroma"), 8)
@@ -39,7 +38,7 @@ SETTINGS = (
 
 
 class Case(NamedTuple):
-    """The tensors of a solve, all (1, C, H, W), by `MAPS`, and the true map."""
+    """Tensors (1, C, H, W): the maps by `MAPS`, and the true map."""
 
     reference: Any
     maps: tuple[Any, Any, Any]
@@ -169,9 +168,8 @@ def summary(values: Values, _: Setting) -> Results:
     rows = [
         {
             **{name: row[name] for name in names},
-            "forward_ms": 1e3 * row["forward_tc"].median,
+            **{"forward_ms": 1e3 * row["forward_tc"].median, "ratio": row["ratio_tc"]},
             "backward_ms": 1e3 * row["tc"].median,
-            "ratio": row["ratio_tc"],
             "error_percent": max(row["error"].values()),
         }
         for row in _rows(values)
@@ -195,9 +193,8 @@ def as_text(results: Results) -> str:
         "both gradients, while the forward pass has its grid already"
     )
     return page(
-        f"CPU time of one thread by PyTorch {results['rows'][0]['torch']}, on an existing "
-        "grid, with gradients of target and confidence; and the largest error of a gradient, "
-        "in % of its norm.",
+        f"CPU time of one thread by PyTorch {results['rows'][0]['torch']}, on an existing grid; "
+        "gradients of target and confidence, and the largest error of one, in % of its norm.",
         table(
             results["rows"],
             "photograph | {photograph}",

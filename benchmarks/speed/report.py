@@ -14,8 +14,7 @@ METHOD = (
     f"photograph plus noise ({NOISE:g}), the confidence 1 at 1/16 of the pixels and 0.01 "
     f"elsewhere, both float32; smoothness {SMOOTHNESS:g}, {STEPS} PCG steps; sigma is the same in "
     "space, luma and chroma. Ours uses the paper's pyramid start and preconditioner, OpenCV a flat "
-    "start and Jacobi. Other work: the number of cores that other processes kept busy. Where it is "
-    "not near 0, two threads had less than two cores and the times say little."
+    "start and Jacobi. Other work: cores that other processes kept busy; distrust times with it."
 )
 
 
