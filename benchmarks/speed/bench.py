@@ -205,7 +205,8 @@ def as_text(results: Results) -> str:
         f"Milliseconds, mean and standard deviation over {count} of {results['megapixels']:.1f} "
         "megapixels; the paper's over 20, on a workstation of 2012 and one thread. Sigma "
         f"{results['sigma']}, {results['steps']} steps. Construction: grid, pyramid, "
-        "bistochastization, splat; optimization: start, steps, slice. The total: a whole call.",
+        "bistochastization, splat; optimization: start, steps, slice. The total is timed as a "
+        "whole call. No domain transform.",
         text_table(("", *PARTS), rows),
         f"As many steps as convergence takes (the default): {results['converged']:.0f} ms. The "
         "loss of Barron et al. 2015 on our grid: [intervals](interval.md).",
