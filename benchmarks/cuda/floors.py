@@ -46,7 +46,7 @@ def _steps(s: Sizes) -> int:
 
 FLOORS: dict[str, Callable[[Sizes], int]] = {
     # reference to pixels' colours (2 bytes), keys, tiles and sizes; tiles' first colours
-    "colours of tiles": lambda s: s.pixels * (s.channels + 2) + 4 * (3 * s.vertices + s.tiles),
+    "keys of tiles": lambda s: s.pixels * (s.channels + 2) + 4 * (3 * s.vertices + s.tiles),
     # keys, tiles and sizes to codes, the order, its inverse and masses
     "order": lambda s: 6 * 4 * s.vertices + s.code * s.vertices,
     # pixels' colours (2 bytes), ranks and first colours to pixels' vertices
@@ -58,7 +58,7 @@ FLOORS: dict[str, Callable[[Sizes], int]] = {
     # each step: n, m, the last change and edges to n and the change
     "bistochastization": lambda s: s.balance_steps * (4 * s.vertices * (3 + 2) + s.edge_bytes),
     # values, weights and pixels' colours (2 bytes), ranks and masses to two sums
-    "survey and splat": lambda s: s.pixels * (4 + 4 + 2) + 4 * s.vertices * (2 + 2),
+    "input statistics and splat": lambda s: s.pixels * (4 + 4 + 2) + 4 * s.vertices * (2 + 2),
     # two sums and the pyramid (its ends, one weight of 8 bytes, its ancestors) to x
     "start": lambda s: 4 * (s.vertices * (2 + 1 + 1) + s.above) + s.coarse * (2 * 4 + 8),
     # n, weights, masses and edges to four diagonals; the pyramid's ends and weights to factors

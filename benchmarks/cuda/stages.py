@@ -54,7 +54,7 @@ class Solve:
         features = matrix.tolist(), offset.tolist(), [SIGMA] * 3
         self._bins = make_binning(*features, _HIGHEST, EDGE_GUARD, where)
         self._n = self.bistochastize()
-        self._seen, self._weight, self._b, _ = self.survey_and_splat()
+        self._seen, self._weight, self._b, _ = self.input_stats_and_splat()
         self._start = self.start()
         self._matrix, self._preconditioner = self.precondition()
         self._x = self._start.clone()
@@ -83,7 +83,7 @@ class Solve:
         options = self._space.blur, torch.float32, LOWEST_EIGENVALUE
         return bistochastize.bistochastize(self._grid, *options)
 
-    def survey_and_splat(self) -> tuple[Any, ...]:
+    def input_stats_and_splat(self) -> tuple[Any, ...]:
         seen = compute_input_stats(self._values, self._weights, 1)
         weight, b = splatting.splat_weighted(self._grid, self._values, self._weights)
         bare = count_faint(self._grid, weight, self._smoothness)
@@ -122,13 +122,13 @@ class Solve:
         depth = 1 + grid.pyramid.ancestors.shape[0]
         pyramid = order, keys, grid.first_vertex, depth, grid.programs, rooms[1:]
         return {
-            "colours of tiles": lambda: find_keys(self._reference, tiles, bins, rooms[0]),
+            "keys of tiles": lambda: find_keys(self._reference, tiles, bins, rooms[0]),
             "order": lambda: sort_vertices(keys, tiles, bins, 1),
             "assignment of pixels": lambda: assign_pixels(keys, order, tiles, grid.shape),
             "neighbours": lambda: find_neighbours(keys, order, tiles, bins),
             "pyramid": lambda: build_pyramid(*pyramid),
             "bistochastization": self.bistochastize,
-            "survey and splat": self.survey_and_splat,
+            "input statistics and splat": self.input_stats_and_splat,
             "start": self.start,
             "preconditioner": self.precondition,
             "first residual": self.begin,

@@ -48,13 +48,13 @@ def test_floors_grow_with_sizes_and_at_most_in_proportion(size: str) -> None:
 
 def test_floors_of_one_image() -> None:
     assert floors(SIZES, 1.0) == {
-        "colours of tiles": 24_411_252,
+        "keys of tiles": 24_411_252,
         "order": 8_575_588,
         "assignment of pixels": 26_057_084,
         "neighbours": 11_381_420,
         "pyramid": 7_250_168,
         "bistochastization": 172_907_056,
-        "survey and splat": 45_860_336,
+        "input statistics and splat": 45_860_336,
         "start": 8_100_336,
         "preconditioner": 16_800_672,
         "first residual": 15_175_588,
@@ -85,7 +85,7 @@ def test_stages_are_those_of_a_solve() -> None:
     grid = taken_apart._grid
     assert int(grid.total) <= grid.room
     there = int(grid.total)
-    assert torch.equal(made["colours of tiles"].keys[:there], grid.tile_keys.keys[:there])
+    assert torch.equal(made["keys of tiles"].keys[:there], grid.tile_keys.keys[:there])
     assert torch.equal(made["order"].vertex_of_key, grid.order.vertex_of_key)
     assert torch.equal(made["assignment of pixels"], grid.parent)
     assert torch.equal(table(made["neighbours"]), table(grid.edges))
