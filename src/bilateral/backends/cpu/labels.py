@@ -12,10 +12,10 @@ Array = NDArray[Any]
 
 
 def label_depth(labels: NDArray[np.int32], radius: int) -> NDArray[np.float32]:
-    """Compute the distance of each pixel to the nearest outline, relative to the largest nearby.
+    """Compute the distance of each pixel to the nearest border, relative to the largest nearby.
 
     "Nearby" means in the same region, up to `radius` pixels along the row, then along the column.
-    `labels` are (H, W); labels below 0 are unknown. The result is 1 where there is no outline.
+    `labels` are (H, W); labels below 0 are unknown. The result is 1 where there is no border.
     """
     out = np.empty(labels.shape, np.float32)
     _core.label_depth(labels, radius, out, get_num_threads())

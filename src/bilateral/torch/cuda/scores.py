@@ -24,7 +24,7 @@ class ScoreStats(NamedTuple):
     """The lowest score at known pixels."""
     least_sum: float
     """The smaller of 1 and the lowest sum of the classes at known pixels."""
-    most_sum: float
+    largest_sum: float
     """The larger of 1 and the highest sum of the classes at known pixels."""
     valid: bool
     """Whether the image, the confidence and masks of integers have valid values."""
@@ -109,6 +109,6 @@ def compute_stats(batch: SegmentationBatch, of_integers: bool) -> list[ScoreStat
         1,
     )
     return [
-        ScoreStats(finite != 0, low, least_sum, most_sum, is_valid != 0, least)
-        for finite, low, least_sum, most_sum, is_valid, least in rows.tolist()
+        ScoreStats(finite != 0, low, least_sum, largest_sum, is_valid != 0, least)
+        for finite, low, least_sum, largest_sum, is_valid, least in rows.tolist()
     ]

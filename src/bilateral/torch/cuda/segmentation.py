@@ -46,12 +46,13 @@ def refine(batch: SegmentationBatch) -> Tensor:
     logits = batch.logits
     if logits is None:
         logits = any(
-            validation.are_logits(s.low, s.least_sum if several else 1.0, s.most_sum) for s in stats
+            validation.are_logits(s.low, s.least_sum if several else 1.0, s.largest_sum)
+            for s in stats
         )
     refined = []
     for i, s in enumerate(stats):
         is_valid = s.valid and (
-            logits or validation.are_probabilities(s.low, 1.0 if several else s.most_sum)
+            logits or validation.are_probabilities(s.low, 1.0 if several else s.largest_sum)
         )
         x = _refine_image(converted, i, s, logits, white) if is_valid else None
         refined.append(batch.refine_on_cpu(i).to(batch.scores.device) if x is None else x)

@@ -19,9 +19,9 @@ _FAR: tl.constexpr = tl.constexpr(1 << 24)
 def label_depth(labels: Tensor, radius: int) -> Tensor:
     """Return d / t, as `backends.cpu.label_depth`: (H, W) float32.
 
-    d is the distance of a pixel to the nearest outline. t is the largest such distance in its
+    d is the distance of a pixel to the nearest border. t is the largest such distance in its
     region, up to `radius` pixels away along a row, then along a column. d / t is 1 where there is
-    no outline. Negative labels are unknown: they make no outline.
+    no border. Negative labels are unknown: they make no border.
 
     Parameters
     ----------
@@ -49,14 +49,14 @@ def label_depth(labels: Tensor, radius: int) -> Tensor:
 
 @triton.jit
 def _differs(labels, other, there, label):
-    """Return whether an outline separates pixels with a label from the pixels `other`."""
+    """Return whether a border separates pixels with a label from the pixels `other`."""
     other_label = tl.load(labels + other, mask=there, other=-1)
     return there & (other_label != label) & (other_label >= 0) & (label >= 0)
 
 
 @kernel("height", "width")
 def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Store the distance to the nearest pixel at an outline in the same column, in pixels.
+    """Store the distance to the nearest pixel at a border in the same column, in pixels.
 
     The first loop goes down and looks up, the second one goes up and looks down.
     """
@@ -90,7 +90,7 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
 
 @kernel("width")
 def _measure_rows(vertical, distance, width, STEPS: tl.constexpr, BLOCK: tl.constexpr):
-    """Store the distance to the nearest outline: between pixel centres, plus half a pixel.
+    """Store the distance to the nearest border: between pixel centres, plus half a pixel.
 
     It is the least combination of a step along the row and a vertical distance. A search ends when
     the step alone exceeds the best distance so far.
