@@ -15,6 +15,7 @@ A few cases of each slow kind also carry the mark ``smoke``: they run with the f
 """
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,10 @@ import bilateral
 # Triton reads this variable once, on its first import.
 if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+# A shell starts background jobs with Ctrl-C ignored, and the tests of Ctrl-C would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPEATABLE = {"derandomize": True, "database": None}
 settings.register_profile(
