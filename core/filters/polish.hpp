@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "base/multiversion.hpp"
@@ -190,7 +191,10 @@ class Polish {
       sums_[y] = residual(y, start, scratch);
     });
     double energy = total(worker);
-    for (int step = 0; step < steps && energy > 0; ++step) {
+    // Steps after convergence change nothing, until the energy underflows and they diverge.
+    constexpr auto epsilon = static_cast<double>(std::numeric_limits<T>::epsilon());
+    const double least = epsilon * epsilon * epsilon * epsilon * energy;
+    for (int step = 0; step < steps && energy > least; ++step) {
       mean_blocks(worker, p_, scratch, false);
       lines.each([&](std::size_t y) { sums_[y] = multiply(y, p_, scratch); });
       const double curvature = total(worker);
