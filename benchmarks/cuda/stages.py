@@ -26,7 +26,7 @@ from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.numerics.policy import EDGE_GUARD, LOWEST_EIGENVALUE
 from bilateral.torch.cuda.batch_grid import build_batch_grid
-from bilateral.torch.cuda.system import count_faint, pcg_options
+from bilateral.torch.cuda.system import count_loose, pcg_options
 from bilateral.torch.options import LayerOptions
 
 SIGMA, _HIGHEST = 8.0, 255.0
@@ -86,7 +86,7 @@ class Solve:
     def input_stats_and_splat(self) -> tuple[Any, ...]:
         seen = compute_input_stats(self._values, self._weights, 1)
         weight, b = splatting.splat_weighted(self._grid, self._values, self._weights)
-        bare = count_faint(self._grid, weight, self._smoothness)
+        bare = count_loose(self._grid, weight, self._smoothness)
         return seen, weight, b, bare
 
     def start(self) -> Tensor:

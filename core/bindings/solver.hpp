@@ -117,7 +117,8 @@ class BoundSolver final : public AnySolver {
   SystemSolver<T> solver_;
 };
 
-using Solved = std::tuple<nb::typed<nb::object, AnySolver>, std::vector<double>, bool, double>;
+using Solved =
+    std::tuple<nb::typed<nb::object, AnySolver>, std::vector<double>, bool, bool, double>;
 
 // Solves with `solver`, or with a new one if there is none. One call does both, so that a solve
 // crosses from Python to C++ only once.
@@ -147,7 +148,8 @@ Solved bound_solve(AnySolver* solver, nb::handle_t<BoundGrid> grid,
   options.step_noise = step_noise;
   options.error_window = error_window;
   PcgResult result = bound->solve(weight, weighted, x, scale, fill, options, std::move(callback));
-  return {std::move(owner), std::move(result.residuals), result.converged, result.moved};
+  return {std::move(owner), std::move(result.residuals), result.converged, result.diverged,
+          result.moved};
 }
 
 template <class T>
@@ -171,7 +173,8 @@ void define_solver(nb::module_& m, nb::class_<BoundGrid>& grid) {
         "smoothness"_a, "min_iterations"_a, "max_iterations"_a, "tolerance"_a,
         "movement_fraction"_a, "step_noise"_a, "error_window"_a, "callback"_a.none(), "threads"_a,
         "Improve x in place by PCG, with a new solver if there is none. Returns the solver, the "
-        "error estimate after each step, whether all channels converged, and how far x moved.");
+        "error estimate after each step, whether all channels converged, whether one diverged, and "
+        "how far x moved.");
 }
 
 }  // namespace bilateral

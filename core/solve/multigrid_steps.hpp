@@ -41,6 +41,7 @@ class MultigridSteps final : public Steps<T, K> {
         x_((graph_.rows - second()) * K),
         r_((graph_.rows - second()) * K),
         q_((graph_.rows - second()) * K),
+        kept_((graph_.rows - second()) * K),
         parts_(kinds * grid.bands()),
         team_(team_size(threads, grid.vertices, 4096)),
         queue_(grid.band_vertex, team_) {
@@ -168,6 +169,15 @@ class MultigridSteps final : public Steps<T, K> {
       B::put(r_.data(), at, r);
       B::put(z_.data(), row, B::each(inverse, row) * r);
     });
+  }
+
+  void keep(const Worker& worker, const std::array<bool, K>& channels) override {
+    copy_channels(worker, channels, x_.data(), kept_.data(), graph_.rows - second());
+  }
+
+  void restore(const Worker& worker, const std::array<bool, K>& channels) override {
+    worker.barrier.wait();
+    copy_channels(worker, channels, kept_.data(), x_.data(), graph_.rows - second());
   }
 
   void end(const Worker& worker) override {
@@ -299,8 +309,8 @@ class MultigridSteps final : public Steps<T, K> {
   LinearSystem<T> system_;
   bool stale_ = false;
   Buffer<T> mass_;
-  Buffer<T> z_, d_;      // all rows
-  Buffer<T> x_, r_, q_;  // rows of colour 1
+  Buffer<T> z_, d_;             // all rows
+  Buffer<T> x_, r_, q_, kept_;  // rows of colour 1
   std::vector<Sums> parts_;
   int team_;
   BandQueue queue_;

@@ -32,6 +32,7 @@ class PaperSteps final : public Steps<T, K> {
         d_(grid.vertices * K),
         r_(grid.vertices * K),
         q_(grid.vertices * K),
+        kept_(grid.vertices * K),
         parts_(kinds * grid.bands()),
         team_(team_size(threads, grid.vertices, 4096)),
         queue_(grid.band_vertex, team_) {}
@@ -102,6 +103,15 @@ class PaperSteps final : public Steps<T, K> {
       }
       M_.lift(band, r);
     });
+  }
+
+  void keep(const Worker& worker, const std::array<bool, K>& channels) override {
+    copy_channels(worker, channels, system_.x, kept_.data(), grid_.vertices);
+  }
+
+  void restore(const Worker& worker, const std::array<bool, K>& channels) override {
+    worker.barrier.wait();
+    copy_channels(worker, channels, kept_.data(), system_.x, grid_.vertices);
   }
 
   void end(const Worker&) override {}
@@ -187,7 +197,7 @@ class PaperSteps final : public Steps<T, K> {
   bool stale_ = false;  // whether the conductances are out of date
   Laplacian<T> A_;
   Preconditioner<T, K> M_;
-  Buffer<T> d_, r_, q_;
+  Buffer<T> d_, r_, q_, kept_;
   std::vector<Sums> parts_;
   int team_;
   BandQueue queue_;

@@ -35,9 +35,53 @@ struct PcgResult {
                      // to `scale`
   bool converged = false;
   bool cancelled = false;
+  bool diverged = false;  // rounding errors grew: x is the best of the steps
 };
 
 namespace detail {
+
+// Remembers the step with the smallest r^T M^-1 r. Rounding errors may make later steps arbitrarily
+// bad if the smoothness term exceeds the data term by more than T resolves. A solve that converges
+// as usual ends before the first copy.
+template <class T, std::size_t K>
+class BestStep {
+ public:
+  // Takes r^T M^-1 r of the start.
+  BestStep(Steps<T, K>& steps, const std::array<double, K>& norm) : steps_(steps) {
+    constexpr double epsilon = std::numeric_limits<T>::epsilon();
+    for (std::size_t k = 0; k < K; ++k) noise_[k] = epsilon * epsilon * norm[k];
+    norm_.fill(std::numeric_limits<double>::infinity());
+  }
+
+  // Takes r^T M^-1 r of the current x.
+  void add(const Worker& worker, int step, const std::array<double, K>& norm) {
+    if (step < first_step) return;
+    std::array<bool, K> better{};
+    for (std::size_t k = 0; k < K; ++k) {
+      better[k] = norm[k] < least_gain * norm_[k];
+      if (better[k]) norm_[k] = norm[k];
+    }
+    if (std::find(better.begin(), better.end(), true) != better.end()) steps_.keep(worker, better);
+  }
+
+  // Returns to the best step in channels whose last known r^T M^-1 r is far above. Returns whether
+  // there are any.
+  bool restore(const Worker& worker, const std::array<double, K>& norm) {
+    std::array<bool, K> worse{};
+    for (std::size_t k = 0; k < K; ++k)
+      worse[k] = std::isfinite(norm_[k]) && !(norm[k] <= most_loss * std::max(norm_[k], noise_[k]));
+    const bool any = std::find(worse.begin(), worse.end(), true) != worse.end();
+    if (any) steps_.restore(worker, worse);
+    return any;
+  }
+
+ private:
+  static constexpr int first_step = 25;
+  static constexpr double least_gain = 0.1;  // copies are rare
+  static constexpr double most_loss = 1e6;   // r^T M^-1 r of healthy iterations goes up and down
+  Steps<T, K>& steps_;
+  std::array<double, K> norm_, noise_;
+};
 
 template <class T, std::size_t K>
 void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
@@ -56,6 +100,7 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
   std::array<bool, K> finished{};
   std::array<ErrorEstimate, K> error;
   error.fill(ErrorEstimate(steps.steady(), options.error_window));
+  BestStep<T, K> best(steps, norm);
   for (int step = 1; step <= options.max_iterations; ++step) {
     const auto [curvature, moved] = steps.turn(worker, beta);
     Sums alpha{};
@@ -82,9 +127,15 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
     }
     if (all || step == options.max_iterations) break;
     const Sums next = steps.precondition(worker);
+    best.add(worker, step, next);
     if (result.cancelled) break;
     for (std::size_t k = 0; k < K; ++k) beta[k] = norm[k] > 0 ? next[k] / norm[k] : 0;
     norm = next;
+  }
+  const bool diverged = best.restore(worker, norm);
+  if (worker.rank == 0 && diverged) {
+    result.diverged = true;
+    result.converged = false;
   }
   steps.end(worker);
 }

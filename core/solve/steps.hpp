@@ -48,8 +48,24 @@ class Steps {
   virtual Turn turn(const Worker& worker, const Sums& beta) = 0;
   // x += alpha d, r -= alpha q. Only `precondition` or `end` may follow.
   virtual void descend(const Worker& worker, const Sums& alpha) = 0;
+  // Remembers x of some channels, or returns to it. Call `keep` after `precondition`, and `restore`
+  // before `end`.
+  virtual void keep(const Worker& worker, const std::array<bool, K>& channels) = 0;
+  virtual void restore(const Worker& worker, const std::array<bool, K>& channels) = 0;
   // Completes x.
   virtual void end(const Worker& worker) = 0;
 };
+
+// Copies some of K channels of values, a thread's part of them.
+template <class T, std::size_t K>
+void copy_channels(const Worker& worker, const std::array<bool, K>& channels, const T* from, T* to,
+                   std::size_t rows) {
+  const auto share = [&](int part) {
+    return rows * static_cast<std::size_t>(part) / static_cast<std::size_t>(worker.size);
+  };
+  for (std::size_t i = share(worker.rank); i < share(worker.rank + 1); ++i)
+    for (std::size_t k = 0; k < K; ++k)
+      if (channels[k]) to[i * K + k] = from[i * K + k];
+}
 
 }  // namespace bilateral

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <tuple>
 #include <vector>
@@ -83,8 +84,9 @@ class SystemSolver {
     const T* weight = weight_;
     const double total =
         detail::eight_sums(grid_.vertices, [=](std::size_t i) { return weight[i]; });
-    stiff_ = options.tolerance >= 0 &&
-             options.smoothness * static_cast<double>(grid_.pixels()) > 100 * total;
+    const double stiffness = options.smoothness * static_cast<double>(grid_.pixels()) / total;
+    stiff_ = options.tolerance >= 0 && stiffness > 100;
+    hidden_means_ = stiffness * static_cast<double>(std::numeric_limits<T>::epsilon()) > 1;
     const bool gaps = std::any_of(weight, weight + grid_.vertices, [](T w) { return !(w > T{0}); });
     active_.clear();
     if (gaps) active_ = with_data(components(), weight);
@@ -130,12 +132,14 @@ class SystemSolver {
       all.moved += part.moved;
       all.converged = part.converged;
       all.cancelled = part.cancelled;
+      all.diverged = part.diverged;
       if (diagonals_ && diagonals_->faint() && options.tolerance >= 0) stiff_ = true;
-      done = !stiff_ || !part.converged || part.cancelled;
-      if (!done) {
+      const bool shifts = part.converged ? stiff_ : hidden_means_ || (stiff_ && part.diverged);
+      done = part.cancelled || !part.converged || !stiff_;
+      if (shifts && !part.cancelled) {
         const double shift = shift_components<K>(grid_, components(), weight_, b, scale, x);
         all.moved += shift;
-        done = shift <= std::max(options.tolerance, options.movement_fraction * all.moved);
+        done = done || shift <= std::max(options.tolerance, options.movement_fraction * all.moved);
       }
       if (!done && static_cast<int>(all.residuals.size()) >= max_iterations) {
         all.converged = false;
@@ -149,6 +153,7 @@ class SystemSolver {
   static void join(PcgResult& all, const PcgResult& group) {
     all.converged = all.converged && group.converged;
     all.cancelled = group.cancelled;
+    all.diverged = all.diverged || group.diverged;
     all.moved = std::max(all.moved, group.moved);
     if (all.residuals.size() < group.residuals.size())
       all.residuals.resize(group.residuals.size(), 0.0);
@@ -164,6 +169,7 @@ class SystemSolver {
   int threads_;
   const T* weight_ = nullptr;
   bool stiff_ = false;                // whether constants need shift_components
+  bool hidden_means_ = false;         // whether only shift_components can find the constants
   Components components_;             // found when needed
   std::vector<std::uint8_t> active_;  // empty: all vertices
   std::tuple<AnySteps<1>, AnySteps<4>, AnySteps<8>> steps_;

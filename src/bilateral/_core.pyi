@@ -114,6 +114,15 @@ class Grid:
         """
 
     @overload
+    def data_support(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], least: float, threads: int) -> tuple[float, float]: ...
+
+    @overload
+    def data_support(self, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], least: float, threads: int) -> tuple[float, float]:
+        """
+        Return the number of pixels at vertices with a weight below `least` per pixel, and of those among them whose neighbours are all such vertices.
+        """
+
+    @overload
     def nested_start(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], smoothness: float, x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
 
     @overload
@@ -159,12 +168,12 @@ class Solver:
         """Write whether each vertex was connected to data in the last solve."""
 
 @overload
-def solve(solver: Solver | None, grid: Grid, preconditioner: str, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], scale: Sequence[float], fill: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None, threads: int) -> tuple[Solver, list[float], bool, float]: ...
+def solve(solver: Solver | None, grid: Grid, preconditioner: str, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], scale: Sequence[float], fill: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None, threads: int) -> tuple[Solver, list[float], bool, bool, float]: ...
 
 @overload
-def solve(solver: Solver | None, grid: Grid, preconditioner: str, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], scale: Sequence[float], fill: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None, threads: int) -> tuple[Solver, list[float], bool, float]:
+def solve(solver: Solver | None, grid: Grid, preconditioner: str, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], scale: Sequence[float], fill: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None, threads: int) -> tuple[Solver, list[float], bool, bool, float]:
     """
-    Improve x in place by PCG, with a new solver if there is none. Returns the solver, the error estimate after each step, whether all channels converged, and how far x moved.
+    Improve x in place by PCG, with a new solver if there is none. Returns the solver, the error estimate after each step, whether all channels converged, whether one diverged, and how far x moved.
     """
 
 class Loss:

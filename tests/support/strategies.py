@@ -131,8 +131,8 @@ class Problem:
         return oracle.solve(self.reference, *given, smoothness=self.smoothness, **self.options)
 
     def paper(self, **options: Any) -> Array:
-        """Return the result of the oracle's PCG."""
-        return oracle.solve_paper(
+        """Return the result of the oracle's PCG, in the range of the known values after a step."""
+        x = oracle.solve_paper(
             self.reference,
             self.target,
             self.confidence,
@@ -140,6 +140,8 @@ class Problem:
             **self.options,
             **options,
         )
+        known = self.target[self.known]
+        return x if options.get("steps") == 0 else np.clip(x, known.min(axis=0), known.max(axis=0))
 
 
 @st.composite

@@ -106,7 +106,8 @@ class Adjoint:
             outcome = outcome._replace(converged=reached)
         if adjoint.may_have_gaps:
             adjoint._set_gaps(~adjoint._solver.vertices_with_data())
-        system.slice_vertices(grid, system.values(problem.system, y), out)
+        x = system.solution(problem.system, y, problem.system.bounds)
+        system.slice_vertices(grid, x, out)
         return adjoint, outcome
 
     def apply(self, g: Array, out: Array) -> Outcome:

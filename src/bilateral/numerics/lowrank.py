@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.backends import cpu
-from bilateral.numerics.system import System, values
+from bilateral.numerics.system import System, solution
 
 Array = NDArray[Any]
 
@@ -41,9 +41,9 @@ class Reduced(NamedTuple):
         common = y if self.unit is None else y * self.unit
         return cpu.project(np.ones(len(y), y.dtype), common, self.mean, self.basis)
 
-    def expand(self, y: Array) -> Array:
-        """Convert a solution of the reduced system to all channels, in the target's own unit."""
-        return values(self.system, cpu.expand(y, self.mean, self.basis))
+    def expand(self, y: Array, bounds: tuple[Array, Array] | None) -> Array:
+        """Convert a solution of the reduced system to all channels, within these bounds."""
+        return solution(self.system, cpu.expand(y, self.mean, self.basis), bounds)
 
 
 def reduce(system: System, tolerance: float) -> Reduced | None:
@@ -66,7 +66,7 @@ def reduce(system: System, tolerance: float) -> Reduced | None:
     projected = cpu.project(weight, weighted, mean, basis)
     # Errors are relative to the widest channel that contributes to a reduced one.
     reduced = System(
-        weight, projected, system.smoothness, np.full(len(basis), scale.max()), largest
+        weight, projected, system.smoothness, np.full(len(basis), scale.max()), unit=largest
     )
     return Reduced(reduced, mean, basis, unit)
 

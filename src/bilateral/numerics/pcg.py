@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,25 +23,34 @@ Callback = Callable[[int, float], Any]
 Outcome = cpu.Outcome
 
 
+def data_support(grid: BilateralGrid, system: System) -> tuple[float, float]:
+    """Compute the fractions of pixels at faint and at loose vertices, as `policy` defines them."""
+    least = system.smoothness / policy.EASY_SMOOTHNESS
+    faint, loose = cpu.data_support(core_of(grid), system.weight, least)
+    pixels = math.prod(grid.shape)
+    return faint / pixels, loose / pixels
+
+
 def choose_preconditioner(grid: BilateralGrid, system: System, options: SolveOptions) -> str:
     """Choose the preconditioner of a system; call it once per solve."""
-    pixels = math.prod(grid.shape)
-    weight = system.weight
-
-    def faint_fraction() -> float:
-        mass = core_of(grid).mass()
-        # float64 holds any of these numbers.
-        enough = np.float64(system.smoothness / policy.EASY_SMOOTHNESS) * mass
-        return float(mass[weight < enough].sum(dtype=np.float64)) / pixels
-
+    support, weight = cache(partial(data_support, grid, system)), system.weight
     return policy.choose_preconditioner(
         options.preconditioner,
         smoothness=system.smoothness,
-        pixels=pixels,
+        pixels=math.prod(grid.shape),
         confidence=float(weight.sum(dtype=np.float64)),
         every_vertex_has_data=bool(weight.min() > 0),
-        faint_fraction=faint_fraction,
+        tolerance=options.tolerance,
+        faint_fraction=lambda: support()[0],
+        loose_fraction=lambda: support()[1],
     )
+
+
+def estimate_holds(
+    grid: BilateralGrid, system: System, preconditioner: str, tolerance: float
+) -> bool:
+    """Whether a solve of the system can trust its error estimate, by `policy.estimate_holds`."""
+    return policy.estimate_holds(preconditioner, tolerance, lambda: data_support(grid, system)[1])
 
 
 def start(grid: BilateralGrid, system: System, options: SolveOptions, preconditioner: str) -> Array:
@@ -70,6 +80,9 @@ class SystemSolver:
     ) -> Outcome:
         """Improve the start `x` in place until it solves the system.
 
+        Where the error estimate of the preconditioner does not hold, multigrid takes the last
+        steps, one at least: its estimate does.
+
         Parameters
         ----------
         system : System
@@ -84,17 +97,24 @@ class SystemSolver:
         tolerance : float, optional
             Replaces the tolerance of the options.
         """
+        run = partial(self._run, system=system, x=x, tolerance=tolerance)
         min_steps = 1 if warm and preconditioner == "multigrid" else 2
-        return self._run(
-            preconditioner,
-            system,
-            x,
-            callback,
-            fill=fill,
-            min_steps=min_steps,
-            movement_fraction=0.0,
-            tolerance=tolerance,
+        outcome = run(preconditioner, callback=callback, fill=fill, min_steps=min_steps)
+        stop = self._options.stop_tolerance if tolerance is None else tolerance
+        if not outcome.converged or estimate_holds(self._grid, system, preconditioner, stop):
+            return outcome
+        steps = len(outcome.residuals)
+        if steps >= self._options.max_iterations:
+            return outcome._replace(converged=False)
+        last = run(
+            "multigrid",
+            callback=callback and (lambda step, error: callback(steps + step, error)),
+            fill=False,
+            min_steps=1,
+            steps_before=steps,
         )
+        residuals = outcome.residuals + last.residuals
+        return last._replace(residuals=residuals, moved=outcome.moved + last.moved)
 
     def follow(self, system: System, x: Array, movement_fraction: float) -> Outcome:
         """Improve the solution `x` of a similar system in place.
@@ -106,7 +126,6 @@ class SystemSolver:
             self._options.preconditioner,
             system,
             x,
-            None,
             fill=False,
             min_steps=1,
             movement_fraction=movement_fraction,
@@ -122,12 +141,13 @@ class SystemSolver:
         preconditioner: str,
         system: System,
         x: Array,
-        callback: Callback | None,
+        callback: Callback | None = None,
         *,
         fill: bool,
         min_steps: int,
-        movement_fraction: float,
+        movement_fraction: float = 0.0,
         tolerance: float | None = None,
+        steps_before: int = 0,
     ) -> Outcome:
         options, key = self._options, (x.dtype, preconditioner)
         if key not in self._solvers:
@@ -141,7 +161,7 @@ class SystemSolver:
             fill=fill,
             smoothness=system.smoothness,
             min_iterations=min_steps,
-            max_iterations=min(options.max_iterations, np.iinfo(np.int32).max),
+            max_iterations=min(options.max_iterations - steps_before, np.iinfo(np.int32).max),
             tolerance=options.stop_tolerance if tolerance is None else tolerance,
             movement_fraction=movement_fraction,
             step_noise=policy.STEP_NOISE,
@@ -153,8 +173,18 @@ class SystemSolver:
 def warn_if_not_converged(
     outcome: Outcome, options: SolveOptions, smoothness: float, stacklevel: int
 ) -> None:
-    """Warn if a solve used up `max_iterations` before it reached its tolerance."""
+    """Warn if a solve diverged, or used up `max_iterations` before it reached its tolerance."""
     steps = len(outcome.residuals)
+    if outcome.diverged:
+        warnings.warn(
+            f"the solve diverged within {steps} steps: rounding errors exceed the data term, "
+            f"because smoothness={smoothness:g} is too large for these confidences. The result is "
+            f"the best step, within the range of the known values. Use a smaller smoothness or "
+            f"larger confidences.",
+            ConvergenceWarning,
+            stacklevel,
+        )
+        return
     if outcome.converged or options.fixed_steps or options.tolerance == 0 or steps == 0:
         return
     if steps < options.max_iterations:  # a callback ended the solve

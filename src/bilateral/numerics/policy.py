@@ -53,7 +53,11 @@ EASY_SMOOTHNESS = 100.0
 """Up to this smoothness per confidence, the pyramid preconditioner converges fast enough."""
 
 FAINT_FRACTION = 1e-3
-"""Largest fraction of pixels that may have less confidence than `EASY_SMOOTHNESS` asks for."""
+"""Largest fraction of pixels at faint vertices with which the pyramid converges fast enough. A
+vertex is faint if it has less confidence than `EASY_SMOOTHNESS` asks for."""
+
+LOOSE_ERROR = 2.0
+"""Largest error of the loose vertices, in tolerances, that the paper's preconditioners may miss."""
 
 EXACT_TOLERANCE = 0.1
 """A forward solve whose confidence needs a gradient stops at this fraction of the tolerance. That
@@ -99,12 +103,14 @@ def choose_preconditioner(
     pixels: int,
     confidence: float,
     every_vertex_has_data: bool,
+    tolerance: float,
     faint_fraction: Callable[[], float],
+    loose_fraction: Callable[[], float],
 ) -> str:
     """Return the requested preconditioner, or "pyramid" where it is as good as "multigrid".
 
     The pyramid is as good where values need not travel far: every vertex has data of its own, and
-    all but a few have enough of it.
+    all but a few have enough of it. Its error estimate must also hold.
 
     Parameters
     ----------
@@ -116,15 +122,43 @@ def choose_preconditioner(
     confidence : float
         Sum of the confidences of these pixels.
     every_vertex_has_data : bool
+    tolerance : float
     faint_fraction : function
         Returns the fraction of pixels at vertices with too little confidence for their number of
         pixels, by `EASY_SMOOTHNESS`. It is called only if it decides.
+    loose_fraction : function
+        As for `estimate_holds`.
     """
     if requested != "multigrid":
         return requested
     if not every_vertex_has_data or smoothness * pixels > EASY_SMOOTHNESS * confidence:
         return "multigrid"
-    return "pyramid" if faint_fraction() <= FAINT_FRACTION else "multigrid"
+    if faint_fraction() > FAINT_FRACTION or not estimate_holds(
+        "pyramid", tolerance, loose_fraction
+    ):
+        return "multigrid"
+    return "pyramid"
+
+
+def estimate_holds(
+    preconditioner: str, tolerance: float, loose_fraction: Callable[[], float]
+) -> bool:
+    """Whether a solve with a preconditioner can trust its error estimate.
+
+    The estimate extrapolates the lengths of the steps. Multigrid reduces all errors alike. The
+    paper's preconditioners hardly move vertices that are tied to each other but to little data, so
+    that their error shows in no step. Values lie within the target's range, so the RMS error of
+    these vertices is at most the root of their fraction.
+
+    Parameters
+    ----------
+    preconditioner : str
+    tolerance : float
+    loose_fraction : function
+        Returns the fraction of pixels at loose vertices: they are faint, and so are all their
+        neighbours, of which there is at least one. It is called only if it decides.
+    """
+    return preconditioner == "multigrid" or loose_fraction() <= (LOOSE_ERROR * tolerance) ** 2
 
 
 def default_initial(preconditioner: str) -> str:

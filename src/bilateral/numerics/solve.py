@@ -77,7 +77,12 @@ class Solve(NamedTuple):
         residuals, converged = outcome.residuals, outcome.converged
         if options.fixed_steps or options.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= options.tolerance
-        vertices = system.values(full, y) if reduced is None else reduced.expand(y)
+            converged = converged and pcg.estimate_holds(grid, *problem, options.tolerance)
+        # Without any step, the result is the start, a warm start as the caller gave it.
+        bounds = full.bounds if residuals else None
+        vertices = (
+            system.solution(full, y, bounds) if reduced is None else reduced.expand(y, bounds)
+        )
         x = _to_pixels(grid, vertices, checked, sigmas)
         info = _info(grid, residuals, converged, began, rank=y.shape[1])
         return Solution(x, info, WarmStart(grid, vertices))
@@ -102,7 +107,7 @@ class Solve(NamedTuple):
         validation.callback(self.callback)
         channels = checked.values.shape[-1]
         parts = [slice(None)] if weights == "joint" else [slice(k, k + 1) for k in range(channels)]
-        solutions, movements = [], np.zeros(0)
+        solutions, movements, converged = [], np.zeros(0), True
         for part in parts:
             values = np.ascontiguousarray(checked.values[..., part])
             problem = set_up(grid, values, confidence, self.smoothness, options)
@@ -120,11 +125,15 @@ class Solve(NamedTuple):
                 self.callback,
             )
             pcg.warn_if_not_converged(rounds.outcome, options, self.smoothness, stacklevel + 2)
-            solutions.append(system.values(rounds.system, rounds.y))
+            # Later rounds weigh all finite values, with and without confidence.
+            solutions.append(system.solution(rounds.system, rounds.y, _finite_range(values)))
+            converged = converged and pcg.estimate_holds(
+                grid, rounds.system, options.preconditioner, options.tolerance
+            )
             movements = _elementwise_max(movements, np.array(rounds.movements))
         vertices = solutions[0] if len(solutions) == 1 else np.concatenate(solutions, axis=1)
         x = _to_pixels(grid, vertices, checked, sigmas)
-        converged = bool(movements[-1] <= options.tolerance)
+        converged = converged and bool(movements[-1] <= options.tolerance)
         info = _info(grid, movements.tolist(), converged, began, channels)
         return Solution(x, info, WarmStart(grid, vertices))
 
@@ -151,6 +160,14 @@ def _to_pixels(
         for i, guide in enumerate(guides):
             frames[i] = domain_transform(frames[i], guide, *sigmas, reference_max=reference.highest)
     return validation.as_dtype(pixels.reshape(checked.shape), checked.dtype)
+
+
+def _finite_range(values: Array) -> tuple[Array, Array]:
+    """Return the lowest and highest value of each channel over pixels that are finite in all."""
+    known = np.isfinite(values).all(axis=-1, keepdims=True)
+    axes = tuple(range(values.ndim - 1))
+    low = np.min(values, axis=axes, where=known, initial=np.inf)
+    return low, np.max(values, axis=axes, where=known, initial=-np.inf)
 
 
 def _info(

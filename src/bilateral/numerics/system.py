@@ -30,6 +30,8 @@ class System(NamedTuple):
     """lambda, in the unit of the confidences."""
     scale: Array
     """Range of the known values per channel: error estimates are relative to it."""
+    bounds: tuple[Array, Array] | None = None
+    """Lowest and highest known value per channel, in the caller's unit; None: not known."""
     unit: Array | None = None
     """The caller's value of 1, per channel; None: the caller's own unit."""
     confidence_unit: float = 1.0
@@ -54,7 +56,7 @@ def observe(
             return _in_other_units(grid, target, confidence, smoothness, sums)
         confidence = None if confidence is None else confidence.astype(np.float64)
         return observe(grid, target.astype(np.float64), confidence, smoothness)
-    return System(sums.weight, sums.weighted, smoothness, _scale(sums))
+    return System(sums.weight, sums.weighted, smoothness, _scale(sums), (sums.low, sums.high))
 
 
 def reweigh(
@@ -105,7 +107,7 @@ def _in_other_units(
     smoothness: float,
     sums: cpu.Observation,
 ) -> System:
-    size = _size(sums)
+    size, bounds = _size(sums), (sums.low, sums.high)
     unit = np.where(size > 0, size, 1.0)
     known = np.asarray(np.isfinite(target).all(axis=-1))
     confidence_unit = 1.0
@@ -117,12 +119,27 @@ def _in_other_units(
     # Beyond these limits, a change of the smoothness has no effect that float64 could show.
     with np.errstate(over="ignore", under="ignore"):
         relative = float(np.clip(np.float64(smoothness) / confidence_unit, 1e-30, 1e30))
-    return System(sums.weight, sums.weighted, relative, _scale(sums), unit, confidence_unit)
+    scale = _scale(sums)
+    return System(sums.weight, sums.weighted, relative, scale, bounds, unit, confidence_unit)
 
 
 def values(system: System, y: Array) -> Array:
     """Convert a solution of the system to the caller's unit."""
     return y if system.unit is None else y * system.unit
+
+
+def solution(system: System, y: Array, bounds: tuple[Array, Array] | None) -> Array:
+    """Convert a solution to the caller's unit, and clip it to the range of the known values.
+
+    The exact solution lies within that range: A has no positive entries off its diagonal, and its
+    rows sum to the confidences. So clipping only ever reduces the error of an iteration. The result
+    may share memory with `y`, which is clipped then.
+    """
+    x = values(system, y)
+    if bounds is not None:
+        low, high = (bound.astype(x.dtype) for bound in bounds)
+        np.clip(x, low, high, out=x)
+    return x
 
 
 def convert(y: Array, old: System, new: System) -> Array:

@@ -165,6 +165,15 @@ def push_pull(grid: Grid, vertices: Array) -> Array:
     return out
 
 
+def data_support(grid: Grid, weight: Array, least: float) -> tuple[float, float]:
+    """Count the pixels at faint vertices, and those of them at loose vertices.
+
+    A vertex is faint if its weight is below `least` per pixel. It is loose if it has neighbours,
+    and these are faint, too.
+    """
+    return grid.core.data_support(weight, least, get_num_threads())
+
+
 def with_data(grid: Grid, weight: Array) -> NDArray[np.bool_]:
     """Return whether each vertex is connected to a vertex with a weight above 0."""
     out = np.empty(grid.n_vertices, np.bool_)

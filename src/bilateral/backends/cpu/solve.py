@@ -126,6 +126,8 @@ class Outcome(NamedTuple):
     """The error estimate after each step."""
     converged: bool
     """Whether all channels converged."""
+    diverged: bool
+    """Whether rounding errors grew in a channel; x is the best of its steps."""
     moved: float
     """Upper bound of the distance that x moved, RMS over the pixels and relative to the scale."""
 
@@ -172,7 +174,7 @@ def pcg(
         See `bilateral.numerics.policy.ERROR_WINDOW`.
     callback : function of (step, residual), optional
     """
-    solver.core, residuals, converged, moved = _core.solve(
+    solver.core, residuals, converged, diverged, moved = _core.solve(
         solver.core,
         solver.grid.core,
         solver.preconditioner,
@@ -191,4 +193,4 @@ def pcg(
         callback,
         get_num_threads(),
     )
-    return Outcome(residuals, converged, moved)
+    return Outcome(residuals, converged, diverged, moved)

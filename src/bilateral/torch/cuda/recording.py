@@ -24,7 +24,13 @@ from bilateral.torch.cuda.batch_grid import build_batch_grid
 from bilateral.torch.cuda.capacity import Capacity
 from bilateral.torch.cuda.graphs import Graph, Steps, lasting_tensors
 from bilateral.torch.cuda.solve import Inputs, accept_tolerance
-from bilateral.torch.cuda.system import System, choose_preconditioner, count_faint, pcg_options
+from bilateral.torch.cuda.system import (
+    System,
+    choose_preconditioner,
+    count_loose,
+    estimate_holds,
+    pcg_options,
+)
 from bilateral.torch.options import LayerOptions
 
 
@@ -98,7 +104,7 @@ class Recording:
         self._grid = grid = replace(self._batch_grid.grid)  # a copy without the pyramid
         self._stats = compute_input_stats(self._values, self._weights, grid.shape[0])
         self._weight, self._b = splat_weighted(grid, self._values, self._weights)
-        self._faint_counts = count_faint(grid, self._weight, self._smoothness)
+        self._loose_counts = count_loose(grid, self._weight, self._smoothness)
         self._in_gaps: Tensor | None = None
         if self._kind == "multigrid":
             self._in_gaps = push_pull(grid, self._b, self._weight)
@@ -150,7 +156,7 @@ class Recording:
             self._report,
             self._grid,
             self._stats,
-            self._faint_counts,
+            self._loose_counts,
             *self._overflow_and_faint,
             iteration,
         )
@@ -208,15 +214,19 @@ class Recording:
                 self._values_graph.replay()
             stream.wait_stream(self._side_stream)
             self._steps.replay()
-            out = slice_(self._grid, self.system.y)
+            out = self._slice()
             report = self.read_report()
             kind = self._suitable_preconditioner(report[: HEADER - 1], smoothness)
             if kind != self._kind:
                 return kind
             outcome, continued = self._steps.finish(report, self.read_report)
             if continued:
-                out = slice_(self._grid, self.system.y)
+                out = self._slice()
         return out, accept_tolerance(outcome, self._options)
+
+    def _slice(self) -> Tensor:
+        """Return the solution at the pixels, within the range of the known values."""
+        return slice_(self._grid, self.system.y, self._stats.low, self._stats.high)
 
     def solve_adjoint(self, g: Tensor) -> tuple[AdjointSolution, pcg.Outcome]:
         """Solve the adjoint system for pixels g (B H W, K) and the matrix of the last solve.
@@ -234,7 +244,7 @@ class Recording:
             *totals,
             out_of_range,
             bare,
-            faint,
+            loose,
             overflow,
             faint_component,
             weight,
@@ -251,10 +261,10 @@ class Recording:
             return None
         if not policy.float32_is_enough(smoothness, pixels, weight, totals[0] / images):
             return None
-        kind = choose_preconditioner(
-            self._options, smoothness, pixels, weight, bare, faint / (images * pixels)
-        )
-        return None if bare and kind != "multigrid" else kind
+        kind = choose_preconditioner(self._options, smoothness, pixels, weight, bare, loose, images)
+        if bare and kind != "multigrid":
+            return None
+        return kind if estimate_holds(self._options, kind, loose, pixels) else None
 
 
 class _RecordedAdjoint:

@@ -6,7 +6,7 @@ pyramid, for statistics of the inputs, and for the error of the solve from time 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +17,12 @@ from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats
 from bilateral.numerics import policy
 from bilateral.torch.cuda.batch_grid import BatchGrid, build_batch_grid
-from bilateral.torch.cuda.system import System, choose_preconditioner, count_faint
+from bilateral.torch.cuda.system import (
+    System,
+    choose_preconditioner,
+    count_loose,
+    estimate_holds,
+)
 from bilateral.torch.options import LayerOptions
 
 
@@ -51,13 +56,19 @@ def solve(
         )
     _check_weight_sums(stats.weight_sum)
     weight, b = splat_weighted(grid, values, weights)
-    system = _set_up(batch_grid, weight, float(stats.weight_sum.min()), smoothness, options)
+    system, trusted = _set_up(
+        batch_grid, weight, float(stats.weight_sum.min()), smoothness, options
+    )
     b = b.to(system.weight.dtype)
     x = system.start(b)
     outcome = system.improve(b, x, stats.scale, options.solve.stop_tolerance)
+    if outcome.converged and not trusted:
+        system, x, outcome = _finish_by_multigrid(system, b, x, stats.scale, options, outcome)
+        b = b.to(x.dtype)
     in_gaps = system.values_in_gaps(b)
     system.y = x if in_gaps is None else system.fill_gaps(x, in_gaps)
-    return slice_(grid, system.y.to(values.dtype)), system, accept_tolerance(outcome, options)
+    pixels = slice_(grid, system.y.to(values.dtype), stats.low, stats.high)
+    return pixels, system, accept_tolerance(outcome, options)
 
 
 def accept_tolerance(outcome: pcg.Outcome, options: LayerOptions) -> pcg.Outcome:
@@ -88,8 +99,8 @@ def _set_up(
     min_confidence: float,
     smoothness: float,
     options: LayerOptions,
-) -> System:
-    """Choose precision and preconditioner of the system.
+) -> tuple[System, bool]:
+    """Choose precision and preconditioner of the system; tell whether its error estimate holds.
 
     `min_confidence` is the sum of the weights of the poorest image.
     """
@@ -99,11 +110,15 @@ def _set_up(
     factor = torch.tensor(smoothness, dtype=torch.float64, device=weight.device)
     if not policy.float32_is_enough(smoothness, pixels, min_confidence, grid.room / images):
         weight = weight.double()
-    bare, faint = count_faint(grid, weight, factor).tolist()
-    kind = choose_preconditioner(
-        options, smoothness, pixels, min_confidence, bare, faint / (images * pixels)
-    )
+    bare, loose = count_loose(grid, weight, factor).tolist()
+    kind = choose_preconditioner(options, smoothness, pixels, min_confidence, bare, loose, images)
     arguments = factor, kind, bare > 0, options.solve.max_iterations
+    system = _system(batch_grid, weight, *arguments)
+    return system, estimate_holds(options, kind, loose, pixels)
+
+
+def _system(batch_grid: BatchGrid, weight: Tensor, *arguments: Any) -> System:
+    """Make a system, in float64 if float32 does not suffice."""
     system = System(batch_grid, weight, *arguments)
     fine = system.preconditioner
     needs_float64 = isinstance(fine, VCycle) and bool(fine.has_faint_component)
@@ -112,3 +127,24 @@ def _set_up(
     if system.with_data is not None and bool(system.with_data.all()):
         system.with_data = None
     return system
+
+
+def _finish_by_multigrid(
+    system: System,
+    b: Tensor,
+    x: Tensor,
+    scale: Tensor,
+    options: LayerOptions,
+    outcome: pcg.Outcome,
+) -> tuple[System, Tensor, pcg.Outcome]:
+    """Continue a solve whose error estimate does not hold: multigrid's does."""
+    left = options.solve.max_iterations - len(outcome.residuals)
+    if left <= 0:
+        return system, x, outcome._replace(converged=False)
+    has_gaps = system.with_data is not None
+    system = _system(
+        system.batch_grid, system.weight, system.smoothness, "multigrid", has_gaps, left
+    )
+    x = x.to(system.weight.dtype)
+    last = system.improve(b.to(x.dtype), x, scale, options.solve.stop_tolerance)
+    return system, x, last._replace(residuals=outcome.residuals + last.residuals)

@@ -17,12 +17,9 @@ from bilateral.torch.cuda.batch_grid import BatchGrid
 from bilateral.torch.options import LayerOptions
 
 
-def count_faint(grid: Grid, weight: Tensor, smoothness: Tensor) -> Tensor:
-    """Count the vertices without weight, and the pixels whose vertex and neighbours lack it: (2,).
-
-    A vertex lacks weight if `policy.EASY_SMOOTHNESS` asks for more.
-    """
-    return input_stats.count_faint(grid, weight, smoothness, policy.EASY_SMOOTHNESS)
+def count_loose(grid: Grid, weight: Tensor, smoothness: Tensor) -> Tensor:
+    """Count the vertices without weight, and the loose pixels, as `policy` defines them: (2,)."""
+    return input_stats.count_loose(grid, weight, smoothness, policy.EASY_SMOOTHNESS)
 
 
 def choose_preconditioner(
@@ -31,7 +28,8 @@ def choose_preconditioner(
     pixels: int,
     confidence: float,
     bare_vertices: float,
-    faint_fraction: float,
+    loose_pixels: float,
+    images: int,
 ) -> str:
     """Choose the preconditioner of a batch from the statistics of its poorest image.
 
@@ -45,9 +43,10 @@ def choose_preconditioner(
         Sum of the weights of the poorest image.
     bare_vertices : float
         Number of vertices without data.
-    faint_fraction : float
-        Fraction of pixels whose vertex and all its neighbours lack data. The CPU does not look at
-        the neighbours: there the pyramid gains less.
+    loose_pixels : float
+        Number of loose pixels of all images. The CPU counts the faint ones for `FAINT_FRACTION`:
+        there the pyramid gains less.
+    images : int
     """
     return policy.choose_preconditioner(
         options.solve.preconditioner,
@@ -55,8 +54,23 @@ def choose_preconditioner(
         pixels=pixels,
         confidence=confidence,
         every_vertex_has_data=bare_vertices == 0,
-        faint_fraction=lambda: faint_fraction,
+        tolerance=options.solve.tolerance,
+        faint_fraction=lambda: loose_pixels / (images * pixels),
+        # One image may have them all.
+        loose_fraction=lambda: loose_pixels / pixels,
     )
+
+
+def estimate_holds(
+    options: LayerOptions, preconditioner: str, loose_pixels: float, pixels: int
+) -> bool:
+    """Whether a solve can trust its error estimate, by `policy.estimate_holds`.
+
+    A solve with a fixed number of steps does not ask for it.
+    """
+    fixed = options.solve.fixed_steps
+    tolerance = options.solve.stop_tolerance
+    return fixed or policy.estimate_holds(preconditioner, tolerance, lambda: loose_pixels / pixels)
 
 
 def pcg_options(max_iterations: int, tolerance: float) -> PcgOptions:

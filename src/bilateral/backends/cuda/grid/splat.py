@@ -39,14 +39,22 @@ def splat_weighted(grid: Grid, pixels: Tensor, weights: Tensor | None) -> tuple[
     return weight, out
 
 
-def slice_(grid: Grid, vertices: Tensor) -> Tensor:
-    """Return S^T vertices: (room, K) to (B H W, K)."""
+def slice_(
+    grid: Grid, vertices: Tensor, low: Tensor | None = None, high: Tensor | None = None
+) -> Tensor:
+    """Return S^T vertices: (room, K) to (B H W, K), clipped to the bounds (B, K) of each image.
+
+    Both bounds have the same strides.
+    """
     pixels, channels = grid.parent.shape[0], vertices.shape[1]
     out = vertices.new_empty((pixels, channels))
     padded = triton.next_power_of_2(channels)
     block = max(16, 1024 // padded)
     _slice[(triton.cdiv(pixels, block),)](
-        vertices.contiguous(), grid.parent, out, pixels, channels, KP=padded, BLOCK=block
+        *(vertices.contiguous(), grid.parent, out, low, high),
+        *(0 if low is None else low.stride(0), pixels // grid.shape[0], pixels, channels),
+        KP=padded,
+        BLOCK=block,
     )
     return out
 
@@ -160,17 +168,41 @@ def _prefix_sums(values: Tensor) -> Tensor:
     return out
 
 
-@kernel("pixels")
-def _slice(vertices, parent, out, pixels, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
+@kernel("pixels", "image_pixels", "stride")
+def _slice(
+    vertices,
+    parent,
+    out,
+    low,
+    high,
+    stride,
+    image_pixels,
+    pixels,
+    channels,
+    KP: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     begin = tl.program_id(0).to(tl.int64) * BLOCK
     p = begin + tl.arange(0, BLOCK)
-    if (KP == 1) & (begin + BLOCK <= pixels):  # without masks, loads and stores are vectorised
-        tl.store(out + p, tl.load(vertices + tl.load(parent + p)))
+    first = begin // image_pixels * stride
+    one_image = (begin + BLOCK - 1) // image_pixels * stride == first
+    if (KP == 1) & (begin + BLOCK <= pixels) & one_image:  # no masks: loads are vectorised
+        value = tl.load(vertices + tl.load(parent + p))
+        if low is not None:
+            value = tl.maximum(value, tl.load(low + first).to(value.dtype))
+            value = tl.minimum(value, tl.load(high + first).to(value.dtype))
+        tl.store(out + p, value)
     else:
+        k = tl.arange(0, KP)
         v = tl.load(parent + p, mask=p < pixels, other=0)
-        at, both = row_channels(v, p < pixels, channels, tl.arange(0, KP))
-        to, _ = row_channels(p, p < pixels, channels, tl.arange(0, KP))
-        tl.store(out + to, tl.load(vertices + at, mask=both, other=0), mask=both)
+        at, both = row_channels(v, p < pixels, channels, k)
+        to, _ = row_channels(p, p < pixels, channels, k)
+        value = tl.load(vertices + at, mask=both, other=0)
+        if low is not None:
+            bound = (p // image_pixels * stride)[:, None] + k[None, :]
+            value = tl.maximum(value, tl.load(low + bound, mask=both, other=0).to(value.dtype))
+            value = tl.minimum(value, tl.load(high + bound, mask=both, other=0).to(value.dtype))
+        tl.store(out + to, value, mask=both)
 
 
 @kernel("pixels")

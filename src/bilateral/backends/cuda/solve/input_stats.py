@@ -22,6 +22,10 @@ class InputStats(NamedTuple):
 
     scale: Tensor
     """(B, K): range of the values with a weight above 0, or their size if all are equal."""
+    low: Tensor
+    """(B, K): lowest of these values."""
+    high: Tensor
+    """(B, K): highest of these values."""
     weight_sum: Tensor
     """(B,): sum of the weights of each image."""
     invalid_weights: Tensor
@@ -39,19 +43,20 @@ def compute_input_stats(values: Tensor, weights: Tensor | None, images: int) -> 
     rows = 2 * channels + 3
     parts = torch.empty((images, rows, programs), dtype=torch.float64, device=values.device)
     _compute_parts[(programs, images)](values, weights, parts, pixels, channels, BLOCK=_BLOCK)
-    out = torch.empty((images, channels + 3), dtype=torch.float64, device=values.device)
+    out = torch.empty((images, 3 * channels + 3), dtype=torch.float64, device=values.device)
     _combine_parts[(images,)](parts, out, programs, channels, PP=triton.next_power_of_2(programs))
-    return InputStats(out[:, :channels], *(out[:, channels + k] for k in range(3)))
+    per_channel = (out[:, k * channels : (k + 1) * channels] for k in range(3))
+    return InputStats(*per_channel, *(out[:, 3 * channels + k] for k in range(3)))
 
 
-def count_faint(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> Tensor:
-    """Count the vertices without weight, and the faint pixels: (2,) int32.
+def count_loose(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> Tensor:
+    """Count the vertices without weight, and the loose pixels: (2,) int32.
 
-    A pixel is faint if its vertex and all neighbours of its vertex have too little weight: the
-    smoothness times their pixels exceeds `easy` times their weight.
+    A vertex is faint if the smoothness times its pixels exceeds `easy` times its weight. A pixel is
+    loose if its vertex has neighbours, and if both the vertex and all of them are faint.
     """
     counts = torch.zeros(2, dtype=torch.int32, device=weight.device)
-    _count_faint[(triton.cdiv(grid.room, _VERTEX_BLOCK),)](
+    _count_loose[(triton.cdiv(grid.room, _VERTEX_BLOCK),)](
         grid.mass,
         weight,
         *grid.edges,
@@ -115,7 +120,7 @@ def _combine_parts(parts, out, programs, channels, PP: tl.constexpr):
     mask = p < programs
     rows = 2 * channels + 3
     image_parts = parts + image * rows * programs + p
-    to = out + image * (channels + 3)
+    to = out + image * (3 * channels + 3)
     for k in range(0, channels):
         lows = tl.load(image_parts + 2 * k * programs, mask=mask, other=float("inf"))
         highs = tl.load(image_parts + (2 * k + 1) * programs, mask=mask, other=float("-inf"))
@@ -123,13 +128,15 @@ def _combine_parts(parts, out, programs, channels, PP: tl.constexpr):
         size = tl.maximum(tl.abs(low), tl.abs(high))
         scale = tl.where(high > low, high - low, size)
         tl.store(to + k, tl.where((scale > 0) & (scale < float("inf")), scale, 1.0))
+        tl.store(to + channels + k, low)
+        tl.store(to + 2 * channels + k, high)
     for k in range(0, 3):
         part = tl.load(image_parts + (2 * channels + k) * programs, mask=mask, other=0)
-        tl.store(to + channels + k, tl.sum(part, 0))
+        tl.store(to + 3 * channels + k, tl.sum(part, 0))
 
 
 @kernel("room")
-def _count_faint(
+def _count_loose(
     mass,
     weight,
     words,
@@ -147,6 +154,7 @@ def _count_faint(
     weight_i = tl.load(weight + i, mask=mask, other=1)
     pixels = tl.load(mass + i, mask=mask, other=0)
     faint = mask & (least * pixels > weight_i)
+    linked = mask & (mask == 0)
     if tl.max(faint.to(tl.int32), 0) > 0:
         neighbours = read_neighbours(words, to, i, faint, D)
         for e in tl.static_range(D):
@@ -154,7 +162,8 @@ def _count_faint(
             weight_j = tl.load(weight + j, mask=exists, other=0)
             enough = least * tl.load(mass + j, mask=exists, other=0) <= weight_j
             faint = faint & ((exists == 0) | (enough == 0))
+            linked = linked | exists
     empty_vertices = tl.sum((mask & (weight_i <= 0)).to(tl.int32), 0)
-    faint_pixels = tl.sum(tl.where(faint, pixels, 0), 0)
+    loose_pixels = tl.sum(tl.where(faint & linked, pixels, 0), 0)
     tl.atomic_add(counts, empty_vertices, mask=empty_vertices > 0)
-    tl.atomic_add(counts + 1, faint_pixels, mask=faint_pixels > 0)
+    tl.atomic_add(counts + 1, loose_pixels, mask=loose_pixels > 0)

@@ -25,7 +25,7 @@ def write_report(
     out: Tensor,
     grid: Grid,
     stats: InputStats,
-    faint_counts: Tensor,
+    loose_counts: Tensor,
     overflow: Tensor | None,
     has_faint_component: Tensor | None,
     iteration: Iteration,
@@ -36,7 +36,7 @@ def write_report(
 
     - 0 to 2: numbers of vertices, of the pyramid's first level, and of its other levels;
     - 3: whether the reference has values outside of its range, or NaN;
-    - 4 and 5: the two numbers of `count_faint`;
+    - 4 and 5: the two numbers of `count_loose`;
     - 6: whether multigrid's hierarchy had too little room;
     - 7: whether a component is faint, so that float32 does not suffice;
     - 8: the smallest sum of weights of an image;
@@ -47,7 +47,7 @@ def write_report(
     steps, images = iteration.errors.shape
     _write[(1,)](
         *(out, grid.total, *grid.pyramid.totals, grid.tile_keys.out_of_range),
-        *(faint_counts, overflow, has_faint_component),
+        *(loose_counts, overflow, has_faint_component),
         *(stats.weight_sum, stats.invalid_weights, stats.nonfinite_values),
         stats.weight_sum.stride(0),
         *(iteration.done, iteration.errors, steps, images),
@@ -68,7 +68,7 @@ def _write(
     lower_total,
     upper_total,
     strange,
-    faint_counts,
+    loose_counts,
     overflow,
     has_faint_component,
     weight_sum,
@@ -89,8 +89,8 @@ def _write(
     _put(out, 1, tl.load(lower_total))
     _put(out, 2, tl.load(upper_total))
     _put(out, 3, tl.load(strange))
-    _put(out, 4, tl.load(faint_counts))
-    _put(out, 5, tl.load(faint_counts + 1))
+    _put(out, 4, tl.load(loose_counts))
+    _put(out, 5, tl.load(loose_counts + 1))
     _put(out, 6, none if overflow is None else tl.load(overflow).to(tl.int32))
     _put(out, 7, none if has_faint_component is None else tl.load(has_faint_component))
     _put(out, 8, tl.min(tl.load(weight_sum + i * stride, mask=mask, other=float("inf")), 0))
