@@ -227,3 +227,11 @@ def test_a_reversed_range(here: Path, call: Main) -> None:
     fails(outcome, "[z-a]: expected a range", "got z-a", code=2)
     with pytest.raises(UsageError, match="9-0"):
         keys(here, "x[!9-0]")
+
+
+def test_wildcards_without_text(tmp_path: Path) -> None:
+    for name in ("a.png", "a.tif"):
+        (tmp_path / name).touch()
+    found = sources.expand(f"{tmp_path}/a*")
+    with pytest.raises(io.FileError, match=r"several files for wildcards without text.*a\.png"):
+        found.find("")

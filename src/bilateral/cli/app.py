@@ -68,7 +68,8 @@ def root(
 
     The Fast Bilateral Solver (Barron & Poole, ECCV 2016) for files: depth maps, disparities,
     masks, colours. An input is a file, a folder, or a pattern in quotes. The files of two folders
-    are matched by name. The help of each command has an example: bilateral depth --help
+    are matched by name, or as --pair says. The help of each command has an example: bilateral
+    depth --help
     """
 
 

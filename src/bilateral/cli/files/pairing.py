@@ -82,7 +82,7 @@ def pair(sources: Mapping[str, Source], names: Sequence[str], lead: str, rule: s
 
 def _refuse_foreign_names(leading: Source, source: Source) -> None:
     if leading.many.keys().isdisjoint(source.many):
-        first, other = (printable(next(iter(s.many))) for s in (leading, source))
+        first, other = (printable(next(iter(s.many.values()))[0].name) for s in (leading, source))
         raise UsageError(
             f"no file in {printable(source.argument)} has the name of a file in "
             f"{printable(leading.argument)}: their names are such as {other} and {first}. "

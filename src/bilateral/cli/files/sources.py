@@ -36,14 +36,11 @@ class Source:
         paths = self.many.get(key, ())
         if len(paths) == 1:
             return paths[0]
-        source = printable(self.argument)
+        wanted, source = printable(key or "wildcards without text"), printable(self.argument)
         if not paths:
-            reason = self.reasons.get(key, f"no file for {printable(key)} in {source}.")
-            raise FileError(reason)
+            raise FileError(self.reasons.get(key, f"no file for {wanted} in {source}."))
         names = ", ".join(printable(path.name) for path in paths[:4])
-        if not key:
-            raise FileError(f"several files match {source}: {names}. Name one of them.")
-        raise FileError(f"several files for {printable(key)} in {source}: {names}.")
+        raise FileError(f"several files for {wanted} in {source}: {names}.")
 
 
 def expand(argument: str) -> Source:
