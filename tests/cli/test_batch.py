@@ -11,7 +11,7 @@ pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
 
 import bilateral
 from bilateral import io, tasks
-from bilateral.cli.files import pairing
+from bilateral.cli.files import sources
 from support import scenes_on_disk as disk
 from support.command import Main, fails, works
 from support.scenes_on_disk import records
@@ -41,7 +41,19 @@ def test_folders(here: Path, call: Main) -> None:
 
 def test_patterns_and_one_photograph_for_all(here: Path, call: Main) -> None:
     disk.folders(here, 3)
-    works(call("depth", "depths/frame *.png", "photo.png", "-o", "out", "--format", "tif"))
+    works(
+        call(
+            "depth",
+            "depths/frame *.png",
+            "photo.png",
+            "-o",
+            "out",
+            "--format",
+            "tif",
+            "--invalid",
+            0,
+        )
+    )
     assert sorted(path.name for path in (here / "out").iterdir()) == [
         "000.tif",
         "001.tif",
@@ -51,7 +63,7 @@ def test_patterns_and_one_photograph_for_all(here: Path, call: Main) -> None:
         (here / "scenes" / scene).mkdir(parents=True)
         io.write(here / "scenes" / scene / "depth.png", disk.scene().depth)
         io.write(here / "scenes" / scene / "im0.png", disk.scene().photo)
-    works(call("depth", "scenes/*/depth.png", "scenes/*/im0.png", "-o", "each"))
+    works(call("depth", "scenes/*/depth.png", "scenes/*/im0.png", "-o", "each", "--invalid", 0))
     assert sorted(path.name for path in (here / "each").iterdir()) == ["a.png", "b.png"]
 
 
@@ -60,7 +72,7 @@ def test_failures_do_not_stop_the_rest(here: Path, call: Main) -> None:
     (here / "depths" / f"{names[1]}.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
     (here / "photos" / f"{names[2]}.jpg").unlink()
     io.write(here / "photos" / f"{names[3]}.jpg", np.zeros((9, 9), np.uint8))
-    code, out, err = call("depth", "depths", "photos", "-o", "out", "--json")
+    code, out, err = call("depth", "depths", "photos", "-o", "out", "--json", "--invalid", 0)
     assert code == 1
     lines = err.splitlines()
     assert len(lines) == 3
@@ -81,7 +93,7 @@ def test_two_files_of_one_name(here: Path, call: Main) -> None:
 
 
 def test_existing_files(here: Path, call: Main) -> None:
-    common = ("depth", "depth.png", "photo.png", "-o", "out.png")
+    common = ("depth", "depth.png", "photo.png", "-o", "out.png", "--invalid", 0)
     (here / "out.png").write_bytes(b"mine")
     fails(call(*common), "out.png: exists already", "--force")
     assert (here / "out.png").read_bytes() == b"mine"
@@ -99,7 +111,7 @@ def test_existing_files(here: Path, call: Main) -> None:
 
 def test_resuming(here: Path, call: Main) -> None:
     names = disk.folders(here, 4)
-    works(call("depth", "depths", "photos", "-o", "out"))
+    works(call("depth", "depths", "photos", "-o", "out", "--invalid", 0))
     kept = (here / "out" / f"{names[0]}.png").stat().st_mtime_ns
     (here / "out" / f"{names[2]}.png").unlink()
     code, out, _ = call("depth", "depths", "photos", "-o", "out", "--skip-existing", "--json")
@@ -122,8 +134,8 @@ def test_threads_are_shared_among_jobs(
 
     monkeypatch.setattr(tasks, "refine_depth", spy)
     bilateral.set_num_threads(6)
-    works(call("depth", "depths", "photos", "-o", "a", "--jobs", 3))
-    works(call("depth", "depths", "photos", "-o", "b", "--jobs", 1))
+    works(call("depth", "depths", "photos", "-o", "a", "--jobs", 3, "--invalid", 0))
+    works(call("depth", "depths", "photos", "-o", "b", "--jobs", 1, "--invalid", 0))
     assert seen == [2, 2, 2, 6, 6, 6]
     assert bilateral.get_num_threads() == 6
 
@@ -134,11 +146,11 @@ def test_keys_of_patterns(tmp_path: Path) -> None:
         (tmp_path / name).touch()
 
     def keys(pattern: str) -> list[str]:
-        return list(pairing.expand(str(tmp_path / pattern)).many)
+        return list(sources.expand(str(tmp_path / pattern)).many)
 
     assert keys("*.png") == ["a_1", "a_2"]
     assert keys("*") == ["a_1", "a_2", "b_1"]
     assert keys("?_[12].png") == ["a/1", "a/2"]
     assert keys("?_[!2].*") == ["a/1", "b/1"]
     assert keys("**/*_*.png") == ["a/1", "a/2", "sub/deep/c/4"]
-    assert pairing.expand(str(tmp_path / "none.png")).single is not None
+    assert sources.expand(str(tmp_path / "none.png")).single is not None

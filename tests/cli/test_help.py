@@ -48,6 +48,13 @@ def test_help_has_an_example(command: str, call: Main) -> None:
     assert f"bilateral {command}" in " ".join(out.split("Usage:")[1].split("\n", 1)[1].split())
 
 
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "info")])
+def test_commands_on_files_pair_them(command: str, call: Main) -> None:
+    _, out, _ = call(command, "--help")
+    assert re.search(r"^  --pair RULE\|FILE ", out, re.MULTILINE)
+    assert "-v, --verbose" in out
+
+
 def test_help_names_commands_and_exit_codes(call: Main) -> None:
     code, out, _ = call("--help")
     assert code == 0
@@ -75,12 +82,16 @@ def test_starting_imports_no_codec() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_completion() -> None:
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [(["su"], "superres"), (["depth", "--pa"], "--pair"), (["depth", "--pair", "s"], "sorted")],
+)
+def test_completion(words: list[str], expected: str) -> None:
     environment = {
         **os.environ,
         "_BILATERAL_COMPLETE": "complete_bash",
-        "COMP_WORDS": "bilateral su",
-        "COMP_CWORD": "1",
+        "COMP_WORDS": " ".join(["bilateral", *words]),
+        "COMP_CWORD": str(len(words)),
     }
     done = disk.run(env=environment, text=True)
-    assert "superres" in done.stdout.split()
+    assert expected in done.stdout.split()

@@ -27,9 +27,9 @@ ODD = (
 @pytest.mark.parametrize("name", ODD)
 def test_unusual_file_names(name: str, here: Path, call: Main) -> None:
     (here / "depth.png").rename(here / name)
-    works(call("depth", "-o", f"out {name}.tif", "--", name, "photo.png"))
+    works(call("depth", "-o", f"out {name}.tif", "--invalid", 0, "--", name, "photo.png"))
     assert io.read(here / f"out {name}.tif").shape == (48, 64)
-    works(call("depth", f"./{name}", "photo.png", "-o", "new/"))
+    works(call("depth", f"./{name}", "photo.png", "-o", "new/", "--invalid", 0))
     missing = call("depth", "-o", "x.png", "--", name.replace(".png", ".jpg"), "photo.png")
     fails(missing, code=2 if set(name) & set("*[") else 1)
 
@@ -37,7 +37,9 @@ def test_unusual_file_names(name: str, here: Path, call: Main) -> None:
 def test_names_that_are_no_unicode(here: Path) -> None:
     odd = b"\xff\xfe.png"
     os.rename(b"depth.png", odd)
-    done = disk.run("depth", os.fsdecode(odd), "photo.png", "-o", "o.png", "--json", cwd=here)
+    done = disk.run(
+        "depth", os.fsdecode(odd), "photo.png", "-o", "o.png", "--json", "--invalid", 0, cwd=here
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     done = disk.run("depth", os.fsdecode(odd), "none.png", "-o", "p.png", cwd=here)
     assert done.returncode == 1
@@ -60,7 +62,7 @@ def test_paths_that_cannot_be_used(here: Path, call: Main) -> None:
     fails(call("depth", "depth.png", "photo.png", "-o", "x" * 300 + ".png"), "too long")
     fails(call("depth", "tree", "photo.png", "-o", "file"), "file")
     assert [path.name for path in here.iterdir() if "o.png" in path.name] == ["photo.png"]
-    works(call("depth", "tree/**/*.png", "photo.png", "-o", "out"))
+    works(call("depth", "tree/**/*.png", "photo.png", "-o", "out", "--invalid", 0))
     assert [path.name for path in (here / "out").iterdir()] == ["depth.png"]
 
 

@@ -84,7 +84,9 @@ def test_a_terminal_sees_progress_and_a_summary(here: Path) -> None:
     assert "out.png  48 x 64 uint16" in terminal(
         here, "depth", "depth.png", "photo.png", "-o", "out.png"
     )
-    assert terminal(here, "depth", "depth.png", "photo.png", "-o", "q.png", "-q") == ""
+    assert (
+        terminal(here, "depth", "depth.png", "photo.png", "-o", "q.png", "-q", "--invalid", 0) == ""
+    )
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -50,7 +50,11 @@ def test_report(here: Path, call: Main) -> None:
 def test_reports_escape_names(here: Path, call: Main) -> None:
     name = "<script>alert(1)<"
     (here / "depth.png").rename(here / f"{name}.png")
-    works(call("depth", f"{name}.png", "photo.png", "-o", "o.png", "--report", "r.html"))
+    works(
+        call(
+            "depth", f"{name}.png", "photo.png", "-o", "o.png", "--report", "r.html", "--invalid", 0
+        )
+    )
     assert "<script>" not in (here / "r.html").read_text()
 
 

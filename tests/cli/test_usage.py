@@ -53,7 +53,7 @@ def test_values_that_only_the_task_can_refuse(here: Path, call: Main) -> None:
     fails(outcome, "o.jpg: JPEG holds uint8")
     assert not (here / "o.preview.png").exists()
     fails(call(*common, "--dtype", "float7"), "--dtype", code=2)
-    works(call(*common, "--dtype", "uint8"))
+    works(call(*common, "--dtype", "uint8", "--invalid", 0))
 
 
 def test_pages_and_keys(here: Path, call: Main) -> None:
@@ -63,8 +63,8 @@ def test_pages_and_keys(here: Path, call: Main) -> None:
     common = ("photo.png", "-o")
     fails(call("depth", "stack.tif", *common, "a.png"), "--page")
     fails(call("depth", "maps.npz", *common, "a.png"), "--key", "first, second")
-    works(call("depth", "stack.tif", *common, "a.png", "--page", 1))
-    works(call("depth", "maps.npz", *common, "b.png", "--key", "second"))
+    works(call("depth", "stack.tif", *common, "a.png", "--page", 1, "--invalid", 0))
+    works(call("depth", "maps.npz", *common, "b.png", "--key", "second", "--invalid", 0))
     assert (io.read(here / "a.png") == io.read(here / "b.png")).all()
 
 

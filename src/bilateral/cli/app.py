@@ -5,7 +5,7 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -68,7 +68,8 @@ def root(
 
     The Fast Bilateral Solver (Barron & Poole, ECCV 2016) for files: depth maps, disparities,
     masks, colours. An input is a file, a folder, or a pattern in quotes. The files of two folders
-    are matched by name. The help of each command has an example: bilateral depth --help
+    are matched by name, or as --pair says. The help of each command has an example: bilateral
+    depth --help
     """
 
 
@@ -147,11 +148,24 @@ def _print_error(error: Exception, argv: list[str]) -> int:
     if not argv:
         print(text, file=sys.stderr)
         return USAGE
-    names = {command.callback.__name__ for command in app.registered_commands if command.callback}
-    page = f"bilateral {argv[0]} --help" if argv[0] in names else "bilateral --help"
+    from bilateral.cli.commands.other_names import command_hint, option_hint
+
+    commands = typer.main.get_group(app).commands
+    page = f"bilateral {argv[0]} --help" if argv[0] in commands else "bilateral --help"
     hint = "quote patterns; " if "unexpected extra argument" in text else ""
-    print_message(f"{one_line(text)} ({hint}see {page})")
+    if hasattr(error, "option_name") and "No such option" in text:
+        unknown = str(error.option_name)
+        options = {name: _option_names(command) for name, command in commands.items()}
+        answer = option_hint(unknown, argv[0], options)
+        text = f"no such option: {unknown}. {answer}".rstrip()
+    elif "No such command" in text:
+        text = f"no such command: {argv[0]}. {command_hint(argv[0], commands)}".rstrip()
+    print_message(f"{one_line(text, 500)} ({hint}see {page})")
     return USAGE
+
+
+def _option_names(command: Any) -> list[str]:
+    return [name for parameter in command.params for name in parameter.opts if name[0] == "-"]
 
 
 def _exit_terminated(*_: object) -> NoReturn:

@@ -1,90 +1,51 @@
 """Run one command on any number of files. A file that fails does not stop the others."""
 
-import dataclasses
-import json
-import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import bilateral
 from bilateral import io
 from bilateral.cli.command import Command, FileSet
 from bilateral.cli.commands.options import CommonOptions
 from bilateral.cli.display.console import is_interactive, print_message
+from bilateral.cli.display.messages import print_messages
 from bilateral.cli.display.progress import BatchProgress
 from bilateral.cli.display.warning_log import collect_warnings
-from bilateral.cli.errors import FAILED, UsageError
+from bilateral.cli.errors import FAILED
 from bilateral.cli.files import outputs
-from bilateral.cli.files.pairing import Source, expand, leading_source
-from bilateral.cli.report.metrics import Metrics, measure
+from bilateral.cli.plan import Plan, make_plan
+from bilateral.cli.record import Record
+from bilateral.cli.report.metrics import measure
+from bilateral.cli.wording import command_line_words
 from bilateral.io import atomic
 from bilateral.io.messages import one_line, printable
 
 
-@dataclasses.dataclass
-class Record:
-    """Outcome of one set of files: one line of ``--json``."""
-
-    input: str
-    output: str | None = None
-    status: Literal["done", "skipped", "failed"] = "done"
-    seconds: float = 0.0
-    shape: list[int] | None = None
-    dtype: str | None = None
-    metrics: Metrics | None = None
-    """Errors before and after, with ``--truth``; in JSON their name is "figures"."""
-    warnings: list[str] = dataclasses.field(default_factory=list)
-    error: str | None = None
-
-    def to_json(self) -> str:
-        """Return one line of JSON, without empty fields."""
-        entries = {
-            "figures" if name == "metrics" else name: value
-            for name, value in dataclasses.asdict(self).items()
-            if value not in (None, [])
-        }
-        return json.dumps(entries | {"seconds": round(self.seconds, 4)})
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Batch:
-    """The files of a command, and the paths of their results."""
+    """A command with its options and its files."""
 
     command: Command
     common: CommonOptions
-    sources: dict[str, Source]
-    leading: Source
-    output_path: Callable[[Path, str], Path]
-
-    @classmethod
-    def plan(cls, command: Command, common: CommonOptions) -> "Batch":
-        """Find all files and check the options, before the work starts."""
-        arguments = {**command.inputs, "truth": common.truth}
-        sources = {name: expand(text) for name, text in arguments.items() if text is not None}
-        leading = leading_source([sources[name] for name in list(command.inputs)[:2]])
-        many = leading.single is None
-        suffix = outputs.format_suffix(common.format)
-        output_path = outputs.output_paths(common.output, many, command.default_suffix, suffix)
-        _check_options(common, many)
-        return cls(command, common, sources, leading, output_path)
+    plan: Plan
 
     @property
     def keys(self) -> list[str]:
         """Keys of all sets of files, as in `Source`."""
-        leading = self.leading
-        return list(leading.many) if leading.single is None else [leading.single.stem]
+        return self.plan.pairing.keys
 
     def process(self, key: str) -> tuple[Record, str]:
         """Process one set of files; return its record and its section of the report."""
-        record, start, section = Record(key), time.perf_counter(), ""
+        record, start, section = Record(key, names=[key]), time.perf_counter(), ""
         try:
-            input_path = self.leading.find(key)
+            input_path = self.plan.input_path(key)
             record.input = str(input_path)
-            path = self.output_path(input_path, key)
+            path = self.plan.output_path(input_path, key)
+            record.names += [str(input_path), input_path.name, str(path), path.name]
             if self.common.output != outputs.STDOUT:
                 record.output = str(path)
             if self.common.skip_existing and path.is_file():
@@ -102,9 +63,13 @@ class Batch:
     def _process_files(self, key: str, path: Path, record: Record) -> str:
         """Read the files, run the command, write the result; return the report's section."""
         common, to_stdout = self.common, self.common.output == outputs.STDOUT
+        outputs.refuse_unknown_format(path)
         if not to_stdout:
             outputs.refuse_existing(path, common.force)
-        paths = {name: source.find(key) for name, source in self.sources.items()}
+        paths = self.plan.paths(key)
+        record.names += [text for file in paths.values() for text in (str(file), file.name)]
+        if common.pair != "name":
+            record.inputs = {name: str(file) for name, file in paths.items()}
         result = self.command.process(FileSet(paths, path.suffix.lower()))
         truth = None
         if "truth" in paths:
@@ -129,11 +94,15 @@ class Batch:
 
 def run(command: Command, common: CommonOptions) -> int:
     """Run a command on all its files, print the outcome, and return the exit code."""
-    batch = Batch.plan(command, common)
-    many = batch.leading.single is None
+    batch = Batch(command, common, make_plan(command, common))
+    pairing = batch.plan.pairing
+    if not common.quiet:
+        for text in pairing.summary:
+            print_message(text)
     records: dict[str, Record] = {}
     sections: dict[str, str] = {}
-    with BatchProgress(len(batch.keys), many, is_interactive(common.quiet)) as progress:
+    interactive = is_interactive(common.quiet)
+    with BatchProgress(len(batch.keys), pairing.many, interactive, common.quiet) as progress:
         for key, record, section in _process_all(batch):
             records[key], sections[key] = record, section
             if common.json:
@@ -141,13 +110,10 @@ def run(command: Command, common: CommonOptions) -> int:
             progress.advance(record)
     if common.report is not None and any(sections.values()):
         _write_report(common.report, batch, records, sections)
-    progress.print_summary(list(records.values()))
-    for record in (records[key] for key in batch.keys):
-        for text in record.warnings:
-            print_message(f"{printable(record.input)}: {text}")
-        if record.error is not None:
-            print_message(record.error)
-    return FAILED if any(record.status == "failed" for record in records.values()) else 0
+    ordered = [records[key] for key in batch.keys]
+    progress.print_summary(ordered)
+    print_messages(ordered, common.verbose)
+    return FAILED if any(record.status == "failed" for record in ordered) else 0
 
 
 def _process_all(batch: Batch) -> Iterator[tuple[str, Record, str]]:
@@ -187,27 +153,6 @@ def _write_report(
     atomic.write_bytes(path, page, overwrite=batch.common.force)
 
 
-def _check_options(common: CommonOptions, many: bool) -> None:
-    """Refuse options that contradict each other; make the output folder."""
-    to_stdout = common.output == outputs.STDOUT
-    if to_stdout and common.json:
-        raise UsageError("--json: prints to stdout, which --output - uses for the result.")
-    if to_stdout and sys.stdout.isatty():
-        raise UsageError("--output: stdout is a terminal; redirect it to a file or a program.")
-    if to_stdout and common.preview:
-        raise UsageError("--preview: a result on stdout has no folder for it; use --report.")
-    if common.force and common.skip_existing:
-        raise UsageError("--force and --skip-existing exclude each other.")
-    if common.range is not None and not common.range[0] < common.range[1]:
-        raise UsageError("--range: expected LOW below HIGH.")
-    if common.dtype is not None:
-        outputs.parse_dtype(common.dtype)
-    if common.report is not None:
-        outputs.refuse_existing(Path(common.report), common.force)
-    if many:
-        outputs.make_folder(Path(common.output))
-
-
 def _error_message(error: Exception, name: str) -> str:
     """Return one line that names the file and the reason."""
     if isinstance(error, io.FileError):  # its message names the file already
@@ -216,5 +161,5 @@ def _error_message(error: Exception, name: str) -> str:
         return f"{printable(name)}: does not fit into memory."
     text = one_line(error, 500)
     if isinstance(error, ValueError | TypeError):
-        return f"{printable(name)}: {text}"
+        return f"{printable(name)}: {command_line_words(text)}"
     return f"{printable(name)}: unexpected {type(error).__name__}: {text} (--debug shows where)"

@@ -41,10 +41,18 @@ class Command:
     """A command with its options, ready for any number of files."""
 
     inputs: Mapping[str, str | None]
-    """Argument of each input. The first two lead: results are named after their files."""
+    """Argument of each input. The first two are those of the command line, in its order."""
     process: Callable[[FileSet], Result]
     read_truth: Callable[[Path], Array]
     """Reads the true result from a file, in the form of `Result.values`."""
     kind: Kind = "map"
     default_suffix: Callable[[Path], str] = lambda path: path.suffix.lower()
     """Suffix of the output if no option sets it, for the path of the leading input."""
+    lead: str | None = None
+    """Which of the first two inputs names results. Default: the first."""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Names of the first two inputs."""
+        first, second, *_ = self.inputs
+        return first, second

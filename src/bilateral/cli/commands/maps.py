@@ -4,7 +4,7 @@ Each one reads its files, calls the library and returns the result.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -16,7 +16,14 @@ from bilateral.cli.command import Command, FileSet, Result
 from bilateral.cli.commands import arguments as args
 from bilateral.cli.commands.options import CommonOptions
 from bilateral.cli.files.maps import MapFiles
+from bilateral.cli.files.mistakes import (
+    read_map,
+    refuse_smaller_map,
+    refuse_smaller_photo,
+    warn_of_zeros,
+)
 from bilateral.cli.files.units import Units
+from bilateral.tasks.depth.refine import PRESETS
 
 Array = NDArray[Any]
 
@@ -70,8 +77,11 @@ def solve(
         raw = maps.reader.array(files.paths["target"])
         return maps.refine(files, raw, solve_map, pages=sigma_t is not None)
 
-    inputs = {"target": target, "reference": reference, "confidence": confidence}
-    return Command(inputs, process, lambda path: maps.units.from_file(maps.reader.array(path)))
+    def read_truth(path: Path) -> Array:
+        return maps.units.from_file(maps.reader.array(path))
+
+    inputs = {"reference": reference, "target": target, "confidence": confidence}
+    return Command(inputs, process, read_truth, lead="target")
 
 
 def depth(
@@ -109,17 +119,32 @@ def depth(
     maps = _map_files(common, depth_scale, invalid)
 
     def process(files: FileSet) -> Result:
-        refine = partial(
-            tasks.refine_depth,
-            preset=preset,
-            mask=maps.reader.optional_mask(files.paths.get("mask")),
-            sigma_xy=sigma_xy,
-            sigma_luma=sigma_luma,
-            sigma_chroma=sigma_chroma,
-            scale=scale,
-            reference_max=reference_max,
+        path = files.paths["depth"]
+        raw = read_map(
+            maps.reader, path, files.paths["reference"], "bilateral depth DEPTH REFERENCE"
         )
-        return maps.refine(files, maps.reader.single_channel(files.paths["depth"]), refine)
+        known = maps.reader.optional_mask(files.paths.get("mask"))
+
+        def refine(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
+            refuse_smaller_map(path, values, photo)
+            return tasks.refine_depth(
+                values,
+                photo,
+                weights,
+                preset=preset,
+                mask=known,
+                sigma_xy=sigma_xy,
+                sigma_luma=sigma_luma,
+                sigma_chroma=sigma_chroma,
+                scale=scale,
+                reference_max=reference_max,
+                dtype=dtype,
+            )
+
+        result = maps.refine(files, raw, refine)
+        if not invalid and not PRESETS[preset].zero_is_unknown:
+            warn_of_zeros(raw, known, result.confidence)
+        return result
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence, "mask": mask}
     return Command(inputs, process, maps.read_truth)
@@ -154,20 +179,27 @@ def superres(
     """
     maps = _map_files(common, depth_scale, invalid)
 
-    def enlarge(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
-        return tasks.superres_depth(
-            values,
-            photo,
-            factor,
-            preset,
-            confidence=weights,
-            keep_holes=keep_holes,
-            reference_max=reference_max,
-            dtype=dtype,
-        )
-
     def process(files: FileSet) -> Result:
-        return maps.refine(files, maps.reader.single_channel(files.paths["depth"]), enlarge)
+        path, photo_path = files.paths["depth"], files.paths["reference"]
+        raw = read_map(maps.reader, path, photo_path, "bilateral superres DEPTH REFERENCE")
+
+        def enlarge(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
+            refuse_smaller_photo(path, values, photo_path, photo)
+            return tasks.superres_depth(
+                values,
+                photo,
+                factor,
+                preset,
+                confidence=weights,
+                keep_holes=keep_holes,
+                reference_max=reference_max,
+                dtype=dtype,
+            )
+
+        result = maps.refine(files, raw, enlarge)
+        if not invalid:
+            warn_of_zeros(raw, result.confidence)
+        return result
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence}
     return Command(inputs, process, maps.read_truth)

@@ -1,5 +1,6 @@
 """Declare the options that all commands on files have, and register commands with them."""
 
+import glob
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -10,6 +11,13 @@ import typer
 from bilateral.cli.command import Command
 from bilateral.cli.commands.grouped_help import FILES, MANY_FILES, VIEWING, GroupedCommand, option
 from bilateral.cli.files.inputs import Reader
+from bilateral.cli.files.pairing import RULES
+
+
+def _complete_pair(incomplete: str) -> list[str]:
+    """Return the rules and the files that a shell may complete the value of ``--pair`` to."""
+    rules = [rule for rule in RULES if rule.startswith(incomplete)]
+    return rules + sorted(glob.glob(glob.escape(incomplete) + "*"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +66,14 @@ class CommonOptions:
             "--skip-existing",
         ),
     ] = False  # fmt: skip
+    pair: Annotated[
+        str,
+        option(
+            MANY_FILES,
+            "Pair files by name, sorted (by order), nearest (by numbers in names), or a list file.",
+            metavar="RULE|FILE", autocompletion=_complete_pair,
+        ),
+    ] = "name"  # fmt: skip
     json: Annotated[
         bool, option(MANY_FILES, "Print one line of JSON per file to stdout.", "--json")
     ] = False
@@ -80,6 +96,9 @@ class CommonOptions:
         option(VIEWING, "True result: adds errors to --report and --json.", metavar="PATH"),
     ] = None
     quiet: Annotated[bool, option(None, "Print only errors and warnings.", "--quiet", "-q")] = False
+    verbose: Annotated[
+        bool, option(None, "Print each error and warning on its own line.", "--verbose", "-v")
+    ] = False
     debug: Annotated[bool, option(None, "Print the traceback of errors.", "--debug")] = False
 
     def reader(self) -> Reader:

@@ -13,6 +13,13 @@ from bilateral.cli.command import Command, FileSet, Result
 from bilateral.cli.commands import arguments as args
 from bilateral.cli.commands.options import CommonOptions
 from bilateral.cli.files.labels import LABEL_FORMATS, best_class, labels_for_file
+from bilateral.cli.files.mistakes import (
+    read_map,
+    refuse_gray_strokes,
+    refuse_holes,
+    refuse_photo_as_scores,
+    refuse_smaller_map,
+)
 from bilateral.cli.files.outputs import output_dtype, photo_for_format
 from bilateral.cli.files.units import Units
 from bilateral.tasks.segmentation.policy import CONFIDENCES
@@ -62,8 +69,11 @@ def defocus(
     reader, units = common.reader(), Units(depth_scale)
 
     def process(files: FileSet) -> Result:
-        photo = reader.photo(files.paths["image"])
-        z = units.from_file(reader.single_channel(files.paths["depth"]))
+        photo_path, path = files.paths["image"], files.paths["depth"]
+        raw = read_map(reader, path, photo_path, "bilateral defocus IMAGE DEPTH")
+        photo, z = reader.photo(photo_path), units.from_file(raw)
+        refuse_smaller_map(path, z, photo)
+        refuse_holes(path, raw, z, kind)
         x = tasks.defocus(
             photo,
             z,
@@ -103,7 +113,10 @@ def colorize(
     reader = common.reader()
 
     def process(files: FileSet) -> Result:
-        photo, strokes = reader.photo(files.paths["gray"]), reader.array(files.paths["scribbles"])
+        path, strokes_path = files.paths["gray"], files.paths["scribbles"]
+        photo, strokes = reader.photo(path), reader.array(strokes_path)
+        if "mask" not in files.paths:
+            refuse_gray_strokes(path, photo, strokes_path, strokes)
         x = tasks.colorize(
             photo,
             strokes,
@@ -159,6 +172,7 @@ def segment(
     def process(files: FileSet) -> Result:
         scores = reader.scores(files.paths["probabilities"])
         photo = reader.photo(files.paths["image"])
+        refuse_photo_as_scores(files.paths["probabilities"], scores, files.paths["image"], photo)
         weights = reader.optional_single_channel(files.paths.get("confidence"))
         p = tasks.refine_segmentation(
             scores,

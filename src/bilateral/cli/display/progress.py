@@ -1,23 +1,29 @@
 """Show a progress bar while a batch runs, and print a summary at its end."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bilateral.cli.display.console import stderr_console
+from bilateral.cli.display.console import print_message, stderr_console
 from bilateral.io.messages import printable, size_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from bilateral.cli.batch import Record
+    from bilateral.cli.record import Record
+
+
+_LINE_SECONDS = 10.0
+"""Least time between two lines of progress where stderr is no terminal."""
 
 
 class BatchProgress:
     """A progress bar with rate and remaining time, and a summary.
+
+    Where stderr is no terminal, many files that take long give a plain line every 10 seconds.
 
     Parameters
     ----------
@@ -26,13 +32,26 @@ class BatchProgress:
     many : bool
         Show a bar and a table. Otherwise the summary is one line.
     interactive : bool
-        If false, nothing is shown.
+        If false, there is no bar and no summary.
+    quiet : bool
+        If true, nothing is shown.
+    clock : function
+        Returns the time in seconds.
     """
 
-    def __init__(self, total: int, many: bool, interactive: bool) -> None:
-        self._many, self._interactive = many, interactive
-        self._start = time.perf_counter()
-        self._processed = 0
+    def __init__(
+        self,
+        total: int,
+        many: bool,
+        interactive: bool,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._many, self._interactive, self._clock = many, interactive, clock
+        self._start = self._last_line = clock()
+        self._total, self._finished, self._processed = total, 0, 0
+        self._plain = many and not interactive and not quiet
+        self._lines = 0
         self._bar: Progress | None = None
         if many and interactive:
             self._bar = _new_bar()
@@ -54,11 +73,27 @@ class BatchProgress:
 
     def advance(self, record: "Record") -> None:
         """Count one more file."""
-        if self._bar is None:
-            return
+        self._finished += 1
         self._processed += record.status != "skipped"
-        rate = f"{self._processed / (time.perf_counter() - self._start):.1f}/s"
-        self._bar.update(self._task, advance=1, rate=rate)
+        if self._bar is not None:
+            self._bar.update(self._task, advance=1, rate=f"{self._rate():.1f}/s")
+        elif self._plain:
+            self._print_plain_line()
+
+    def _rate(self) -> float:
+        return self._processed / max(self._clock() - self._start, 1e-9)
+
+    def _print_plain_line(self) -> None:
+        """Print a line if the last one is old, and for the last file if there are others."""
+        is_last = self._finished == self._total
+        if not (is_last and self._lines) and self._clock() - self._last_line < _LINE_SECONDS:
+            return
+        self._last_line, self._lines = self._clock(), self._lines + 1
+        rate = self._rate()
+        text = f"{self._finished} of {self._total} files, {rate:.3g}/s"
+        if not is_last and rate > 0:
+            text += f", {_duration((self._total - self._finished) / rate)} left"
+        print_message(text)
 
     def print_summary(self, records: Sequence["Record"]) -> None:
         """Print the number of files by status, the rate, and the means of the metrics."""
@@ -68,7 +103,7 @@ class BatchProgress:
             for record in records:
                 _print_line(record)
             return
-        seconds = time.perf_counter() - self._start
+        seconds = self._clock() - self._start
         counts = {
             status: sum(record.status == status for record in records)
             for status in ("done", "skipped", "failed")
@@ -95,6 +130,22 @@ def _new_bar() -> "Progress":
         progress.TimeRemainingColumn(),
     )
     return progress.Progress(*columns, console=stderr_console(), transient=True)
+
+
+def _duration(seconds: float) -> str:
+    """Return a time as text, such as 1 h 05 min.
+
+    Examples
+    --------
+    >>> _duration(7.6), _duration(90), _duration(3900)
+    ('8 s', '1 min 30 s', '1 h 05 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
 def _print_line(record: "Record") -> None:

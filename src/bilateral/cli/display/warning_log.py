@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bilateral import ConvergenceWarning
+from bilateral.cli.files.mistakes import ZerosWarning
 
 _logs: dict[int, list[str]] = {}
 """The log of each thread, by its identifier."""
@@ -24,13 +25,13 @@ def collect_warnings(log: list[str]) -> Iterator[None]:
 
 @contextmanager
 def redirect_warnings() -> Iterator[None]:
-    """Send convergence warnings to the log of their thread; discard all others.
+    """Send warnings about results to the log of their thread; discard all others.
 
     Warnings of other libraries do not help the users of a command.
     """
 
     def append(message: Warning | str, category: type[Warning], *_: Any) -> None:
-        if issubclass(category, ConvergenceWarning):
+        if issubclass(category, ConvergenceWarning | ZerosWarning):
             _logs.get(threading.get_ident(), []).append(" ".join(str(message).split()))
 
     with warnings.catch_warnings():

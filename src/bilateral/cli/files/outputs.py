@@ -1,6 +1,7 @@
 """Choose the path, format and dtype of each result, and write it."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +12,15 @@ from numpy.typing import NDArray
 
 from bilateral import io
 from bilateral.cli.errors import UsageError
-from bilateral.cli.files.pairing import PREVIEW_SUFFIX
+from bilateral.cli.files.sources import PREVIEW_SUFFIX
 from bilateral.io import atomic, formats
 from bilateral.io.messages import printable
 
 Array = NDArray[Any]
 
 STDOUT = "-"
+_FILE_SUFFIX = re.compile(r"\.(?!v\d)[a-z][a-z0-9]{1,4}", re.IGNORECASE)
+"""Suffix of a file rather than of a folder, whose name may end with a number or a version."""
 _FLOAT_FORMATS = (".pfm", ".exr")
 _EIGHT_BIT_FORMATS = (".jpg", ".jpeg", ".bmp")
 
@@ -54,11 +57,15 @@ def output_paths(
     -------
     function of the path and the key of an input
     """
-    in_folder = many or output.endswith(os.sep) or os.path.isdir(output)
+    is_folder = output.endswith(os.sep) or os.path.isdir(output)
+    in_folder = many or is_folder
     if many and output == STDOUT:
         raise UsageError("--output: stdout can take only one result; name a folder for many.")
-    if many and formats.by_suffix(output) and not os.path.isdir(output):
-        raise UsageError(f"--output: expected a folder for many files, got {printable(output)}.")
+    if many and not is_folder and _FILE_SUFFIX.fullmatch(Path(output).suffix):
+        raise UsageError(
+            f"--output: expected a folder for many files, got {printable(output)}. A folder may "
+            f"have this name if a slash follows it."
+        )
     if not in_folder and output != STDOUT and formats.by_suffix(output) is None:
         listed = ", ".join(sorted(formats.SUFFIXES))
         raise UsageError(
@@ -68,10 +75,27 @@ def output_paths(
     def output_path(path: Path, key: str) -> Path:
         if not in_folder and output != STDOUT:
             return Path(output)
-        name = (key if many else path.stem) + (suffix or default_suffix(path))
+        name = output_name(key if many else "", path) + (suffix or default_suffix(path))
         return Path(name) if output == STDOUT else Path(output, name)
 
     return output_path
+
+
+def output_name(key: str, path: Path) -> str:
+    """Return the name of a result in its folder, without suffix.
+
+    The parts of a key name folders and a file that are not hidden and not outside of the folder.
+    The name of a file whose key has no such part is that of the input.
+
+    Examples
+    --------
+    >>> output_name("scene/1", Path("in/depth1.png"))
+    'scene/1'
+    >>> output_name("", Path("in/depth.png"))
+    'depth'
+    """
+    parts = [part.lstrip(".") for part in key.split("/")]
+    return "/".join(part for part in parts if part) or path.stem
 
 
 def output_dtype(raw: np.dtype[Any], requested: str | None, suffix: str) -> np.dtype[Any]:
@@ -134,6 +158,15 @@ def make_folder(folder: Path) -> None:
 def preview_path(path: Path) -> Path:
     """Return the path of the preview of a result."""
     return path.with_name(path.stem + PREVIEW_SUFFIX)
+
+
+def refuse_unknown_format(path: Path) -> None:
+    """Refuse a result whose suffix names no format, before the work rather than after it."""
+    if formats.by_suffix(path) is None:
+        raise io.FileError(
+            f"{printable(path)}: expected a name that ends with one of "
+            f"{', '.join(sorted(formats.SUFFIXES))}. Choose a format with --format."
+        )
 
 
 def refuse_existing(path: Path, force: bool) -> None:

@@ -1,157 +1,145 @@
-"""Find the files of folders and patterns, and match those that belong together by name."""
+"""Pair the files of several inputs: by name, by order, by the numbers in names, or by a list."""
 
-import os
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from bilateral.cli.errors import UsageError
-from bilateral.io.errors import FileError
-from bilateral.io.formats import SUFFIXES
+from bilateral.cli.files import pair_list
+from bilateral.cli.files.name_numbers import (
+    natural_order,
+    nearest,
+    usual_step,
+    varying_numbers,
+)
+from bilateral.cli.files.sources import Source
 from bilateral.io.messages import printable
 
-PREVIEW_SUFFIX = ".preview.png"
-_WILDCARD = re.compile(r"[*?[]")
+RULES = ("name", "sorted", "nearest")
+"""Values of ``--pair``. Any other value names a list file."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """Files of one input: either a single file for all keys, or many files by key.
+class Pairing:
+    """Files of all inputs by the keys of one input, the leading one."""
 
-    The key of a file is the part of its name that differs between the files.
-    """
+    sources: Mapping[str, Source]
+    leading: str
+    """Name of the input whose files are processed one by one."""
+    summary: Sequence[str] = ()
+    """Lines that say how good the pairs are, if the rule is a guess."""
 
-    argument: str
-    single: Path | None = None
-    many: dict[str, list[Path]] = field(default_factory=dict)
+    @property
+    def many(self) -> bool:
+        """Whether there are many sets of files."""
+        return self.sources[self.leading].single is None
 
-    def find(self, key: str) -> Path:
-        """Return the only file for a key."""
-        if self.single is not None:
-            return self.single
-        paths = self.many.get(key, [])
-        if len(paths) == 1:
-            return paths[0]
-        source = printable(self.argument)
-        if not paths:
-            raise FileError(f"no file for {printable(key)} in {source}.")
-        names = ", ".join(printable(path.name) for path in paths[:4])
-        raise FileError(f"several files for {printable(key)} in {source}: {names}.")
+    @property
+    def keys(self) -> list[str]:
+        """Keys of all sets of files."""
+        leading = self.sources[self.leading]
+        return list(leading.many) if leading.single is None else [leading.single.stem]
 
 
-def expand(argument: str) -> Source:
-    """Find the files that an argument names.
+def pair(sources: Mapping[str, Source], names: Sequence[str], lead: str, rule: str) -> Pairing:
+    """Pair the files of inputs.
 
     Parameters
     ----------
-    argument : str
-        A file; a folder, for all files in it with a known suffix; or a pattern with ``*``, ``?``,
-        ``[...]`` or, for folders within folders, ``**``.
-
-    Returns
-    -------
-    Source
-        In a folder, the key of a file is its name without suffix. For a pattern, the key is the
-        text that the wildcards match.
+    sources : dict
+        Files by the name of the input.
+    names : sequence of str
+        Names of the two inputs that lead, in the order of the command line.
+    lead : str
+        The one of them that names results, unless only the other one has many files.
+    rule : str
+        One of `RULES`, or the path of a list file.
     """
-    if os.path.isdir(argument):
-        return _expand_folder(argument)
-    if os.path.lexists(argument) or not _WILDCARD.search(argument):
-        return Source(argument, Path(argument))
-    many: dict[str, list[Path]] = {}
-    for key, path in sorted(_matches(argument)):
-        many.setdefault(key, []).append(path)
-    if not many:
-        raise UsageError(f"no file matches {printable(argument)}.")
-    return Source(argument, many=many)
-
-
-def leading_source(sources: Sequence[Source]) -> Source:
-    """Return the source whose keys are processed: the first with many files, else the first."""
-    return next((source for source in sources if source.single is None), sources[0])
-
-
-def _expand_folder(folder: str) -> Source:
-    many: dict[str, list[Path]] = {}
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError as error:
-        raise FileError(f"{printable(folder)}: cannot be read: {error.strerror}.") from None
-    for name in names:
-        path = Path(folder, name)
-        if _is_input(name) and not path.is_dir():
-            many.setdefault(path.stem, []).append(path)
-    if not many:
-        raise UsageError(f"no picture in the folder {printable(folder)}.")
-    return Source(folder, many=many)
-
-
-def _is_input(name: str) -> bool:
-    has_known_suffix = os.path.splitext(name)[1].lower() in SUFFIXES
-    return has_known_suffix and not name.startswith(".") and not name.endswith(PREVIEW_SUFFIX)
-
-
-def _matches(pattern: str) -> Iterator[tuple[str, Path]]:
-    """Yield the paths that match a pattern, each with the text that the wildcards match."""
-    parts = pattern.split("/")
-    first = next(i for i, part in enumerate(parts) if _WILDCARD.search(part))
-    root = "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
-    yield from _walk(Path(root), parts[first:], ())
-
-
-def _walk(folder: Path, parts: list[str], matched: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    part, *rest = parts
-    if part == "**":
-        if rest:
-            yield from _walk(folder, rest, matched)
-        for name in _list_names(folder):
-            path = folder / name
-            # Links between folders may form a loop.
-            if not name.startswith(".") and path.is_dir() and not path.is_symlink():
-                yield from _walk(path, parts, (*matched, name))
-        return
-    expression, ends_with_wildcard = _expression(part)
-    for name in _list_names(folder):
-        match = expression.fullmatch(name)
-        if match is None or (name.startswith(".") and not part.startswith(".")):
-            continue
-        path, texts = folder / name, (*matched, *match.groups())
-        if rest and path.is_dir():
-            yield from _walk(path, rest, texts)
-        elif not rest and not path.is_dir() and not name.endswith(PREVIEW_SUFFIX):
-            key = "/".join(texts)
-            yield (os.path.splitext(key)[0] if ends_with_wildcard else key), path
-
-
-def _list_names(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
-def _expression(part: str) -> tuple[re.Pattern[str], bool]:
-    """Return one part of a pattern as a regular expression, and whether it ends with a wildcard.
-
-    The text of a wildcard at the end contains the suffix of the file.
-    """
-    if part.endswith(".*") and len(part) > 2:
-        return re.compile(_expression(part[:-2])[0].pattern + r"\..*", re.DOTALL), False
-    pieces, at, is_wildcard = [], 0, False
-    while at < len(part):
-        letter = part[at]
-        close = part.find("]", at + 2) if letter == "[" else -1
-        is_wildcard = letter in "*?" or close > 0
-        if letter == "*":
-            pieces.append("(.*)")
-        elif letter == "?":
-            pieces.append("(.)")
-        elif close > 0:
-            inside = part[at + 1 : close].replace("\\", "\\\\").replace("[", "\\[")
-            pieces.append(f"([{'^' + inside[1:] if inside[0] == '!' else inside}])")
-            at = close
+    if rule not in RULES:
+        listed = pair_list.pair(
+            rule, *(sources[name] for name in names), lead_first=names[0] == lead
+        )
+        sources = {**sources, **dict(zip(names, listed, strict=True))}
+    leading = next((n for n in (lead, *names) if sources[n].single is None), lead)
+    if sources[leading].single is not None:
+        return Pairing(sources, leading)
+    paired, summary = {leading: sources[leading]}, []
+    for name, source in sources.items():
+        if name == leading or source.single is not None:
+            paired[name] = source
+        elif rule == "sorted":
+            paired[name] = _pair_sorted(sources[leading], source)
+        elif rule == "nearest":
+            paired[name], text = _pair_nearest(sources[leading], source)
+            summary.append(text)
         else:
-            pieces.append(re.escape(letter))
-        at += 1
-    return re.compile("".join(pieces), re.DOTALL), is_wildcard
+            _refuse_foreign_names(sources[leading], source)
+            paired[name] = source
+    return Pairing(paired, leading, summary)
+
+
+def _refuse_foreign_names(leading: Source, source: Source) -> None:
+    if leading.many.keys().isdisjoint(source.many):
+        first, other = (printable(next(iter(s.many.values()))[0].name) for s in (leading, source))
+        raise UsageError(
+            f"no file in {printable(source.argument)} has the name of a file in "
+            f"{printable(leading.argument)}: their names are such as {other} and {first}. "
+            f"--pair sorted pairs them by order, --pair nearest by the numbers in their names."
+        )
+
+
+def _pair_sorted(leading: Source, source: Source) -> Source:
+    keys, others = (sorted(s.many, key=natural_order) for s in (leading, source))
+    if len(keys) != len(others):
+        raise UsageError(
+            f"--pair sorted: expected as many files in {printable(source.argument)} as in "
+            f"{printable(leading.argument)}, got {len(others)} and {len(keys)}. --pair nearest "
+            f"pairs them by the numbers in their names."
+        )
+    many = {key: source.many[other] for key, other in zip(keys, others, strict=True)}
+    return dataclasses.replace(source, many=many)
+
+
+def _pair_nearest(leading: Source, source: Source) -> tuple[Source, str]:
+    """Pair by numbers, up to the usual step between files; also return a summary."""
+    numbers, others = _numbers(leading), _numbers(source)
+    files: dict[Decimal, list[Path]] = {}
+    for key, number in others.items():
+        files.setdefault(number, []).extend(source.many[key])
+    steps = [step for step in map(usual_step, (numbers.values(), files)) if step is not None]
+    limit = min(steps, default=Decimal("Infinity"))
+    ordered = sorted(files)
+    many: dict[str, list[Path]] = {}
+    reasons: dict[str, str] = {}
+    largest = Decimal(0)
+    for key, number in numbers.items():
+        candidate = nearest(number, ordered)
+        distance = abs(candidate - number)
+        if distance <= limit:
+            many[key] = files[candidate]
+            largest = max(largest, distance)
+        else:
+            reasons[key] = (
+                f"no file near {printable(key)} in {printable(source.argument)}: the nearest "
+                f"number is {float(distance):g} away, the usual step between files is "
+                f"{float(limit):g}."
+            )
+    summary = (
+        f"--pair nearest: {len(many)} of {len(numbers)} files have a partner in "
+        f"{printable(source.argument)}, at most {float(largest):g} away."
+    )
+    return dataclasses.replace(source, many=many, reasons=reasons), summary
+
+
+def _numbers(source: Source) -> Mapping[str, Decimal]:
+    keys = list(source.many)
+    numbers = varying_numbers(keys)
+    if numbers is None:
+        examples = " and ".join(printable(key) for key in keys[:2])
+        raise UsageError(
+            f"--pair nearest: expected one number that differs between the names in "
+            f"{printable(source.argument)}, got {examples}. Use --pair sorted or a list file."
+        )
+    return numbers

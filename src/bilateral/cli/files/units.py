@@ -1,5 +1,6 @@
 """Convert the numbers in a file to units and back."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,10 +41,10 @@ class Units:
     def to_file(self, values: Array, dtype: np.dtype[Any]) -> Array:
         """Convert values to the dtype of a file: integers count steps, NaN is the first `invalid`.
 
-        Without `invalid`, integers store NaN as 0.
+        Without a finite `invalid`, integers store NaN as 0.
         """
         if dtype.kind == "f":
             return values.astype(dtype, copy=False)
         steps = values / self.scale if self.scale != 1 else values
-        unknown = self.invalid[0] if self.invalid else 0
+        unknown = next((number for number in self.invalid if math.isfinite(number)), 0)
         return validation.as_dtype(np.where(np.isnan(steps), unknown, steps), dtype)

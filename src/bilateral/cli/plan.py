@@ -1,0 +1,98 @@
+"""Find the files of a command, name their results, and check both before the work starts."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bilateral.cli.command import Command
+from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.errors import UsageError
+from bilateral.cli.files import outputs
+from bilateral.cli.files.output_plan import OutputPlan, check_folder, check_writable
+from bilateral.cli.files.pairing import Pairing, pair
+from bilateral.cli.files.sources import expand
+from bilateral.io.errors import FileError
+from bilateral.io.messages import printable
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The files of a command, and the paths of their results."""
+
+    pairing: Pairing
+    output_path: Callable[[Path, str], Path]
+
+    def input_path(self, key: str) -> Path:
+        """Return the file that names the result of a key."""
+        return self.pairing.sources[self.pairing.leading].find(key)
+
+    def paths(self, key: str) -> dict[str, Path]:
+        """Return the files of a key by the names of their inputs."""
+        return {name: source.find(key) for name, source in self.pairing.sources.items()}
+
+
+def make_plan(command: Command, common: CommonOptions) -> Plan:
+    """Find all files and check the options; make the output folder of many files."""
+    _check_options(common)
+    arguments = {**command.inputs, "truth": common.truth}
+    sources = {name: expand(text) for name, text in arguments.items() if text is not None}
+    names = command.pair
+    pairing = pair(sources, names, command.lead or names[0], common.pair)
+    suffix = outputs.format_suffix(common.format)
+    plan = Plan(
+        pairing,
+        outputs.output_paths(common.output, pairing.many, command.default_suffix, suffix),
+    )
+    _check_outputs(plan, common)
+    return plan
+
+
+def _check_options(common: CommonOptions) -> None:
+    """Refuse options that contradict each other."""
+    to_stdout = common.output == outputs.STDOUT
+    if not common.output:
+        raise UsageError("--output: expected the name of a file or a folder, got an empty text.")
+    if to_stdout and common.json:
+        raise UsageError("--json: prints to stdout, which --output - uses for the result.")
+    if to_stdout and sys.stdout.isatty():
+        raise UsageError("--output: stdout is a terminal; redirect it to a file or a program.")
+    if to_stdout and common.preview:
+        raise UsageError("--preview: a result on stdout has no folder for it; use --report.")
+    if common.force and common.skip_existing:
+        raise UsageError("--force and --skip-existing exclude each other.")
+    if common.range is not None and not common.range[0] < common.range[1]:
+        raise UsageError("--range: expected LOW below HIGH.")
+    if common.dtype is not None:
+        outputs.parse_dtype(common.dtype)
+
+
+def _check_outputs(plan: Plan, common: CommonOptions) -> None:
+    """Refuse outputs that replace each other or an input, or that cannot be written."""
+    to_stdout = common.output == outputs.STDOUT
+    files = OutputPlan(stdout=to_stdout or common.json)
+    complete: dict[str, dict[str, Path]] = {}
+    for key in plan.pairing.keys:
+        try:
+            complete[key] = plan.paths(key)
+        except FileError:  # reported as the failure of this set of files
+            continue
+        for path in complete[key].values():
+            files.add_input(path)
+    for key in [] if to_stdout else complete:
+        input_path = plan.input_path(key)
+        path, name = plan.output_path(input_path, key), printable(input_path)
+        files.add_output(path, f"the result of {name}", replaces=input_path)
+        if common.preview:
+            files.add_output(outputs.preview_path(path), f"the preview of {name}")
+    if common.report is not None:
+        report = Path(common.report)
+        files.add_output(report, "the report")
+        outputs.refuse_existing(report, common.force)
+        check_writable(report)
+    if plan.pairing.many:
+        outputs.make_folder(Path(common.output))
+        check_folder(Path(common.output))
+    elif not to_stdout:
+        for key in complete:
+            check_writable(plan.output_path(plan.input_path(key), key))
