@@ -74,6 +74,26 @@ def test_failures_do_not_stop_the_rest(here: Path, call: Main) -> None:
     assert all(record["error"] for record in failed)
 
 
+@pytest.mark.stress
+def test_every_file_has_its_line_of_json(here: Path) -> None:
+    pytest.importorskip("OpenEXR", reason="EXR files need OpenEXR")
+    for number in range(24):
+        made = disk.scene(number)
+        for folder, array in (("depths", made.depth), ("photos", made.photo / 255)):
+            (here / folder).mkdir(exist_ok=True)
+            io.write(here / folder / f"{number}.exr", array.astype(np.float32))
+    damaged = here / "depths" / "7.exr"
+    damaged.write_bytes(damaged.read_bytes()[:-100] + bytes(100))
+    done = disk.run(
+        "depth", "depths", "photos", "-o", "out", "--json", "--jobs", 6, cwd=here, text=True
+    )
+    status = {Path(record["input"]).stem: record["status"] for record in records(done.stdout)}
+    assert len(done.stdout.splitlines()) == len(status) == 24
+    assert {name for name, outcome in status.items() if outcome == "failed"} == {"7"}
+    assert len(done.stderr.splitlines()) == 1
+    assert "depths/7.exr: is damaged" in done.stderr
+
+
 def test_two_files_of_one_name(here: Path, call: Main) -> None:
     [name] = disk.folders(here, 1)
     io.write(here / "photos" / f"{name}.png", disk.scene().photo)
