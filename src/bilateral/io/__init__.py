@@ -190,7 +190,7 @@ def _file_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
             if not stat.S_ISREG(status.st_mode):
                 raise FileError("is no regular file, but a device or a pipe.")
             check_bytes(status.st_size, limit)
-            return file.read(limit + 1)
+            return file.read(status.st_size)
     except ValueError:  # a null character in the name
         raise FileError("is not a valid file name.") from None
     except OSError as error:
