@@ -14,14 +14,15 @@ import bilateral
 from bilateral import io
 from bilateral.cli.command import Command, FileSet
 from bilateral.cli.commands.options import CommonOptions
-from bilateral.cli.display.console import is_interactive, print_message
+from bilateral.cli.display.console import is_interactive, print_message, write_stdout
 from bilateral.cli.display.progress import BatchProgress
 from bilateral.cli.display.warning_log import collect_warnings
-from bilateral.cli.errors import FAILED, UsageError
+from bilateral.cli.errors import FAILED, StdoutError, UsageError
 from bilateral.cli.files import outputs
 from bilateral.cli.files.pairing import Source, expand, leading_source
 from bilateral.cli.report.metrics import Metrics, measure
 from bilateral.io import atomic
+from bilateral.io.errors import AlreadyExistsError
 from bilateral.io.messages import one_line, printable
 
 
@@ -92,12 +93,22 @@ class Batch:
             else:
                 with collect_warnings(record.warnings):
                     section = self._process_files(key, path, record)
+        except StdoutError:
+            raise
         except Exception as error:
-            record.status, record.error = "failed", _error_message(error, record.input)
+            if self.common.skip_existing and isinstance(error, AlreadyExistsError):
+                return Record(record.input, record.output, "skipped"), ""  # by another process
+            record.status = "failed"
+            record.error = _error_message(error, self._file_at_fault(error, key, record.input))
             if self.common.debug:
                 traceback.print_exception(error)
         record.seconds = time.perf_counter() - start
         return record, section
+
+    def _file_at_fault(self, error: Exception, key: str, default: str) -> str:
+        """Return the file of the argument that an error of the library names, else `default`."""
+        source = self.sources.get(str(error).partition(":")[0])
+        return default if source is None else str(source.find(key))
 
     def _process_files(self, key: str, path: Path, record: Record) -> str:
         """Read the files, run the command, write the result; return the report's section."""
@@ -137,7 +148,7 @@ def run(command: Command, common: CommonOptions) -> int:
         for key, record, section in _process_all(batch):
             records[key], sections[key] = record, section
             if common.json:
-                print(record.to_json(), flush=True)
+                write_stdout(record.to_json() + "\n")
             progress.advance(record)
     if common.report is not None and any(sections.values()):
         _write_report(common.report, batch, records, sections)
@@ -192,7 +203,7 @@ def _check_options(common: CommonOptions, many: bool) -> None:
     to_stdout = common.output == outputs.STDOUT
     if to_stdout and common.json:
         raise UsageError("--json: prints to stdout, which --output - uses for the result.")
-    if to_stdout and sys.stdout.isatty():
+    if to_stdout and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("--output: stdout is a terminal; redirect it to a file or a program.")
     if to_stdout and common.preview:
         raise UsageError("--preview: a result on stdout has no folder for it; use --report.")

@@ -1,7 +1,6 @@
 """Choose the path, format and dtype of each result, and write it."""
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import io
+from bilateral.cli.display.console import write_stdout
 from bilateral.cli.errors import UsageError
 from bilateral.cli.files.pairing import PREVIEW_SUFFIX
 from bilateral.io import atomic, formats
+from bilateral.io.errors import AlreadyExistsError
 from bilateral.io.messages import printable
 
 Array = NDArray[Any]
@@ -115,8 +116,7 @@ def to_uint8(photo: Array) -> Array:
 def save(path: Path, data: bytes, *, to_stdout: bool = False, force: bool = False) -> None:
     """Write the bytes of a file to its path or to stdout."""
     if to_stdout:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write_stdout(data)
         return
     make_folder(path.parent)
     atomic.write_bytes(path, data, overwrite=force)
@@ -139,4 +139,4 @@ def preview_path(path: Path) -> Path:
 def refuse_existing(path: Path, force: bool) -> None:
     """Refuse to replace a file without ``--force``, before the work rather than after it."""
     if not force and path.is_file():
-        raise io.FileError(f"{printable(path)}: exists already. Replace it with --force.")
+        raise AlreadyExistsError(printable(path))
