@@ -106,10 +106,15 @@ def test_errors_name_the_file_that_they_come_from(here: Path, call: Main) -> Non
 
 
 def test_bombs_among_the_inputs(here: Path, call: Main) -> None:
-    made = bombs.bombs()
     common = ("-o", "o.png", "--limit", bombs.LIMIT // 1_000_000)
-    for name in ("two headers.png", "palette.tif", "large then small.jpg"):
-        (here / name).write_bytes(made[name])
+    palette = bombs.png_chunk(b"PLTE", bytes(6))
+    header = bombs.png_header
+    made = {
+        "two headers.png": bombs.png(header(8, 8, 0), header(60_000, 8, 0)),
+        "palette.png": bombs.png(header(60_000, 8, 3), more=palette),
+    }
+    for name, data in made.items():
+        (here / name).write_bytes(data)
         for arguments in (
             ("depth", name, "photo.png"),
             ("depth", "depth.png", name),

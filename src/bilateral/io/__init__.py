@@ -41,7 +41,7 @@ def read(
     path : path
         A PNG, JPEG, PFM, TIFF, EXR, NPY, NPZ or BMP file.
     limit : int
-        Maximum size of the array in bytes.
+        Maximum size in bytes of the array, and of each array that it is decoded from.
     key : str, optional
         Name of the array in an NPZ file. Required if the file has several arrays and none of them
         is named `data`.
