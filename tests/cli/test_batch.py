@@ -86,6 +86,51 @@ def test_failures_do_not_stop_the_rest(here: Path, call: Main) -> None:
     assert all(record["error"] for record in failed)
 
 
+@pytest.mark.stress
+def test_every_file_has_its_line_of_json(here: Path) -> None:
+    pytest.importorskip("OpenEXR", reason="EXR files need OpenEXR")
+    for number in range(24):
+        made = disk.scene(number)
+        for folder, array in (("depths", made.depth), ("photos", made.photo / 255)):
+            (here / folder).mkdir(exist_ok=True)
+            io.write(here / folder / f"{number}.exr", array.astype(np.float32))
+    damaged = here / "depths" / "7.exr"
+    damaged.write_bytes(damaged.read_bytes()[:-100] + bytes(100))
+    done = disk.run(
+        "depth", "depths", "photos", "-o", "out", "--json", "--jobs", 6, cwd=here, text=True
+    )
+    status = {Path(record["input"]).stem: record["status"] for record in records(done.stdout)}
+    assert len(done.stdout.splitlines()) == len(status) == 24
+    assert {name for name, outcome in status.items() if outcome == "failed"} == {"7"}
+    assert len(done.stderr.splitlines()) == 1
+    assert "depths/7.exr: is damaged" in done.stderr
+
+
+def test_a_result_of_another_process_counts_as_skipped(
+    here: Path, call: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = disk.folders(here, 2)
+    real = tasks.refine_depth
+
+    def while_another_process_writes(*given: Any, **options: Any) -> Any:
+        (here / "out" / f"{names[0]}.png").write_bytes(b"theirs")
+        return real(*given, **options)
+
+    monkeypatch.setattr(tasks, "refine_depth", while_another_process_writes)
+    run = ("depth", "depths", "photos", "-o", "out", "--json", "--jobs", 1, "--invalid", 0)
+    code, out, err = call(*run, "--skip-existing")
+    assert (code, err) == (0, "")
+    skipped, done = records(out)
+    assert (skipped["status"], done["status"]) == ("skipped", "done")
+    assert "shape" not in skipped
+    assert (here / "out" / f"{names[0]}.png").read_bytes() == b"theirs"
+    (here / "out" / f"{names[0]}.png").unlink()
+    (here / "out" / f"{names[1]}.png").unlink()
+    code, out, err = call(*run)
+    assert code == 1
+    assert f"{names[0]}.png: exists already" in err
+
+
 def test_two_files_of_one_name(here: Path, call: Main) -> None:
     [name] = disk.folders(here, 1)
     io.write(here / "photos" / f"{name}.png", disk.scene().photo)

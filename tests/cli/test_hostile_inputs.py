@@ -3,15 +3,17 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("typer", reason="the command line needs typer")
 pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
 
 from bilateral import io
-from support import files
+from support import bombs, files
 from support import scenes_on_disk as disk
 from support.command import Main, fails, works
+from support.peak_memory import peak_memory
 
 ODD = (
     "a b.png",
@@ -73,6 +75,64 @@ def test_forbidden_paths(here: Path, call: Main) -> None:
     (here / "locked").mkdir(mode=0o500)
     outcome = call("depth", "truth.png", "photo.png", "-o", "locked/o.png")
     fails(outcome, "locked/o.png: cannot be written: Permission denied")
+
+
+def test_errors_name_the_file_that_they_come_from(here: Path, call: Main) -> None:
+    photo = disk.scene().photo
+    bad = {
+        "channels.npy": np.zeros((48, 64, 7), np.uint8),
+        "negative.npy": np.full((48, 64), -1, np.float32),
+        "nan.npy": np.full((48, 64, 3), np.nan, np.float32),
+    }
+    for name, array in bad.items():
+        io.write(here / name, array)
+    io.write(here / "small.png", disk.scene().depth[:9, :9])
+    io.write(here / "gray.png", photo[..., 0])
+    stereo = ("--max-disparity", 4)
+    lens = ("--focus", 2, "--aperture", 3)
+    for name, *arguments in (
+        ("channels.npy", "depth", "depth.png", "channels.npy"),
+        ("nan.npy", "depth", "depth.png", "nan.npy"),
+        ("negative.npy", "depth", "depth.png", "photo.png", "--confidence", "negative.npy"),
+        ("small.png", "depth", "depth.png", "photo.png", "--mask", "small.png"),
+        ("small.png", "depth", "depth.png", "photo.png", "--truth", "small.png"),
+        ("channels.npy", "superres", "small.png", "channels.npy"),
+        ("nan.npy", "solve", "nan.npy", "depth.png"),
+        ("nan.npy", "stereo", "photo.png", "nan.npy", *stereo),
+        ("negative.npy", "defocus", "photo.png", "negative.npy", *lens),
+        ("channels.npy", "colorize", "gray.png", "channels.npy"),
+        ("channels.npy", "segment", "gray.png", "channels.npy"),
+    ):
+        line = fails(call(*arguments, "-o", "o.tif"))
+        assert line.startswith(f"bilateral: {name}: "), line
+
+
+def test_bombs_among_the_inputs(here: Path, call: Main) -> None:
+    common = ("-o", "o.png", "--limit", bombs.LIMIT // 1_000_000)
+    palette = bombs.png_chunk(b"PLTE", bytes(6))
+    header = bombs.png_header
+    made = {
+        "two headers.png": bombs.png(header(8, 8, 0), header(60_000, 8, 0)),
+        "palette.png": bombs.png(header(60_000, 8, 3), more=palette),
+    }
+    for name, data in made.items():
+        (here / name).write_bytes(data)
+        for arguments in (
+            ("depth", name, "photo.png"),
+            ("depth", "depth.png", name),
+            ("depth", "depth.png", "photo.png", "--confidence", name),
+            ("depth", "depth.png", "photo.png", "--mask", name),
+            ("depth", "depth.png", "photo.png", "--truth", name),
+            ("segment", name, "photo.png"),
+            ("segment", "depth.png", "photo.png", "--ignore", name),
+            ("stereo", "photo.png", name, "--max-disparity", 4),
+            ("colorize", "photo.png", name),
+            ("colorize", "photo.png", "photo.png", "--mask", name),
+        ):
+            with peak_memory() as peak:
+                line = fails(call(*arguments, *common))
+            assert line.startswith(f"bilateral: {name}: "), line
+            assert peak.growth < bombs.LIMIT
 
 
 def test_files_with_broken_content(here: Path, call: Main) -> None:

@@ -30,6 +30,67 @@ def test_stdout(here: Path) -> None:
     assert done.stdout.startswith(b"Pf\n64 48\n")
 
 
+def to_device(device: str, here: Path, *arguments: object) -> tuple[int, str]:
+    """Run the command with stdout to a device; return its exit code and stderr."""
+    import subprocess
+
+    with open(device, "wb") as stdout:
+        done = subprocess.run(
+            [*disk.COMMAND, *map(str, arguments)], cwd=here, stdout=stdout, text=True,
+            stderr=subprocess.PIPE, timeout=60,
+        )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+FILES = ("depth", "depth.png", "photo.png", "-o")
+FULL = "bilateral: stdout: cannot be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize("arguments", [(*FILES, "o.png", "--json"), (*FILES, "-"), ("info",)])
+def test_a_full_disk_below_stdout(arguments: tuple[str, ...], here: Path) -> None:
+    assert to_device("/dev/full", here, *arguments) == (1, FULL)
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("--version",), ("demo", "--list"), ("info", "--json")]
+)
+def test_texts_for_a_full_disk(arguments: tuple[str, ...], here: Path) -> None:
+    assert to_device("/dev/full", here, *arguments) == (1, FULL)
+
+
+@pytest.mark.parametrize("arguments", [(*FILES, "o.png", "--json"), (*FILES, "-"), ("info",)])
+def test_a_pipe_that_nobody_reads(arguments: tuple[str, ...], here: Path) -> None:
+    import subprocess
+
+    process = subprocess.Popen(
+        [*disk.COMMAND, *arguments], cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert (process.stderr.read(), process.wait(60)) == (b"", 1)
+    process.stderr.close()
+
+
+@pytest.mark.stress
+def test_closed_streams(here: Path) -> None:
+    import subprocess
+
+    for shell, code, err in (
+        ("-o o.png --json >&-", 1, "bilateral: stdout: cannot be written: Bad file descriptor.\n"),
+        ("-o - >&-", 1, "bilateral: stdout: cannot be written: Bad file descriptor.\n"),
+        ("-o o.png >&-", 0, ""),
+    ):
+        (here / "o.png").unlink(missing_ok=True)
+        command = f"{sys.executable} -m bilateral depth depth.png photo.png {shell}"
+        done = subprocess.run(command, shell=True, cwd=here, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (code, err)
+    command = f"{sys.executable} -m bilateral depth none.png photo.png -o - 2>&-"
+    done = subprocess.run(command, shell=True, cwd=here, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
 @pytest.mark.parametrize("package", ["typer", "PIL", "imagecodecs", "tifffile", "OpenEXR"])
 def test_missing_packages_are_named(package: str, here: Path) -> None:
     code = (

@@ -2,6 +2,8 @@
 
 import io as streams
 import sys
+import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +184,37 @@ def test_photographs_are_turned_upright(turn: int, name: str, tmp_path: Path) ->
 def test_broken_exif_data_leave_the_photograph(tmp_path: Path) -> None:
     Image.fromarray(files.smooth((24, 32))).save(tmp_path / "x.jpg", exif=b"Exif\0\0MM\0*garbage")
     assert io.read(tmp_path / "x.jpg").shape == (24, 32)
+
+
+def test_the_orientation_in_xmp_data(tmp_path: Path) -> None:
+    photo = files.smooth((24, 32))
+    xmp = b'<rdf:Description tiff:Orientation="6"/>'
+    Image.fromarray(photo).save(tmp_path / "x.jpg", xmp=xmp)
+    assert io.read(tmp_path / "x.jpg").shape == (32, 24)
+
+
+def test_warnings_of_other_threads_are_kept() -> None:
+    stream = streams.BytesIO()
+    Image.fromarray(files.smooth((24, 32))).save(stream, "JPEG", exif=b"Exif\0\0MM\0*garbage")
+
+    def decode() -> None:
+        for _ in range(100):
+            io.decode(stream.getvalue(), Options())
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            thread = threading.Thread(target=decode)
+            thread.start()
+            count = 0
+            while thread.is_alive():
+                warnings.warn("of this thread", UserWarning, stacklevel=1)
+                count += 1
+    finally:
+        sys.setswitchinterval(interval)
+    assert [str(entry.message) for entry in log] == ["of this thread"] * count
 
 
 def test_arrays_of_an_npz_file(tmp_path: Path) -> None:

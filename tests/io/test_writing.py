@@ -104,6 +104,58 @@ def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("permissions", [0o600, 0o640, 0o604, 0o400, 0o777])
+def test_a_replaced_file_keeps_its_permissions(
+    permissions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, link = tmp_path / "x.npy", tmp_path / "link.npy"
+    io.write(file, np.zeros(3))
+    link.symlink_to("x.npy")
+    file.chmod(permissions)
+    seen = []
+    sync = os.fsync
+
+    def spy(handle: int) -> None:
+        seen.append(os.fstat(handle).st_mode & 0o777)
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    for path in (file, link):
+        io.write(path, np.ones(3))
+        assert file.stat().st_mode & 0o777 == permissions
+    assert seen == [permissions] * 2  # also before the rename
+    assert link.is_symlink()
+
+
+def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
+    for mask in (0o022, 0o077, 0o000):
+        before = os.umask(mask)
+        try:
+            io.write(tmp_path / f"{mask}.npy", np.zeros(3))
+        finally:
+            os.umask(before)
+        assert (tmp_path / f"{mask}.npy").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_group_that_cannot_be_kept_gains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbid(*_: object) -> None:
+        raise PermissionError
+
+    real = os.fstat
+    monkeypatch.setattr(os, "fchown", forbid)
+    monkeypatch.setattr(
+        os, "fstat", lambda handle: os.stat_result((*real(handle)[:5], 12345, *real(handle)[6:]))
+    )
+    for before, after in ((0o660, 0o600), (0o644, 0o644), (0o675, 0o655)):
+        path = tmp_path / f"{before}.npy"
+        path.touch()
+        path.chmod(before)
+        atomic.write_bytes(path, b"new")
+        assert path.stat().st_mode & 0o777 == after
+
+
 def test_temporary_files_are_no_inputs(tmp_path: Path) -> None:
     name = f"{atomic.PREFIX}0123{atomic.SUFFIX}"
     assert name.startswith(".")

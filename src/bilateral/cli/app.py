@@ -1,5 +1,6 @@
 """Define the command line: its commands, its messages and its exit codes."""
 
+import errno
 import os
 import signal
 import sys
@@ -14,11 +15,11 @@ from bilateral import io
 from bilateral.cli.command import Command
 from bilateral.cli.commands import maps, pictures
 from bilateral.cli.commands.options import CommonOptions, register
-from bilateral.cli.display.console import print_message
+from bilateral.cli.display.console import STDOUT_ERRORS, print_message, stdout_error
 from bilateral.cli.display.warning_log import redirect_warnings
 from bilateral.cli.errors import FAILED, INTERRUPTED, TERMINATED, USAGE, UsageError
 from bilateral.io import atomic
-from bilateral.io.messages import one_line
+from bilateral.io.messages import one_line, os_reason
 
 app = typer.Typer(
     name="bilateral",
@@ -108,6 +109,7 @@ def info(
 def run(argv: list[str]) -> int:
     """Run the command line; return the exit code."""
     debug = "--debug" in argv
+    output_failure: OSError | None = None
     try:
         previous = signal.signal(signal.SIGTERM, _exit_terminated)
     except ValueError:  # not in the main thread
@@ -122,12 +124,13 @@ def run(argv: list[str]) -> int:
         code = INTERRUPTED
     except SystemExit as stop:
         code = stop.code
-    except BrokenPipeError:  # the reader of stdout has closed it
-        _exit_now(FAILED)
     except Exception as error:
-        if debug:
+        if isinstance(error, OSError) and error.errno in STDOUT_ERRORS and not error.filename:
+            code, output_failure = FAILED, error
+        elif debug:
             raise
-        code = _print_error(error, argv)
+        else:
+            code = _print_error(error, argv)
     finally:
         if previous is not None:
             signal.signal(signal.SIGTERM, previous)
@@ -135,6 +138,11 @@ def run(argv: list[str]) -> int:
         atomic.abandon()
         print_message("interrupted." if code == INTERRUPTED else "terminated.")
         _exit_now(code)
+    output_failure = output_failure or stdout_error()
+    if output_failure is not None:
+        if output_failure.errno != errno.EPIPE:  # the reader of a pipe may stop when it likes
+            print_message(f"stdout: cannot be written: {os_reason(output_failure)}.")
+        _exit_now(FAILED)  # Python would try again to write, and print an error of its own
     return code if isinstance(code, int) else 0
 
 
@@ -176,5 +184,6 @@ def _exit_now(code: int) -> NoReturn:
     """End the program without waiting for threads that still compute."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
-            stream.flush()
+            if stream is not None:
+                stream.flush()
     os._exit(code)

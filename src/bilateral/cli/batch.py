@@ -11,17 +11,18 @@ import bilateral
 from bilateral import io
 from bilateral.cli.command import Command, FileSet
 from bilateral.cli.commands.options import CommonOptions
-from bilateral.cli.display.console import is_interactive, print_message
+from bilateral.cli.display.console import is_interactive, print_message, write_stdout
 from bilateral.cli.display.messages import print_messages
 from bilateral.cli.display.progress import BatchProgress
 from bilateral.cli.display.warning_log import collect_warnings
-from bilateral.cli.errors import FAILED
+from bilateral.cli.errors import FAILED, StdoutError
 from bilateral.cli.files import outputs
 from bilateral.cli.plan import Plan, make_plan
 from bilateral.cli.record import Record
 from bilateral.cli.report.metrics import measure
 from bilateral.cli.wording import command_line_words
 from bilateral.io import atomic
+from bilateral.io.errors import AlreadyExistsError
 from bilateral.io.messages import one_line, printable
 
 
@@ -53,12 +54,24 @@ class Batch:
             else:
                 with collect_warnings(record.warnings):
                     section = self._process_files(key, path, record)
+        except StdoutError:
+            raise
         except Exception as error:
-            record.status, record.error = "failed", _error_message(error, record.input)
+            if self.common.skip_existing and isinstance(error, AlreadyExistsError):
+                return Record(
+                    record.input, record.output, status="skipped"
+                ), ""  # by another process
+            record.status = "failed"
+            record.error = _error_message(error, self._file_at_fault(error, key, record.input))
             if self.common.debug:
                 traceback.print_exception(error)
         record.seconds = time.perf_counter() - start
         return record, section
+
+    def _file_at_fault(self, error: Exception, key: str, default: str) -> str:
+        """Return the file of the argument that an error of the library names, else `default`."""
+        source = self.plan.pairing.sources.get(str(error).partition(":")[0])
+        return default if source is None else str(source.find(key))
 
     def _process_files(self, key: str, path: Path, record: Record) -> str:
         """Read the files, run the command, write the result; return the report's section."""
@@ -106,7 +119,7 @@ def run(command: Command, common: CommonOptions) -> int:
         for key, record, section in _process_all(batch):
             records[key], sections[key] = record, section
             if common.json:
-                print(record.to_json(), flush=True)
+                write_stdout(record.to_json() + "\n")
             progress.advance(record)
     if common.report is not None and any(sections.values()):
         _write_report(common.report, batch, records, sections)

@@ -1,6 +1,10 @@
-"""Exit codes of the program, and the exception for wrong usage."""
+"""Exit codes of the program, and exceptions for wrong usage and for stdout."""
 
 FAILED, USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+
+
+class StdoutError(OSError):
+    """Stdout cannot be written: its disk is full, or nobody reads it any more."""
 
 
 class UsageError(Exception):

@@ -55,7 +55,7 @@ def _check_options(common: CommonOptions) -> None:
         raise UsageError("--output: expected the name of a file or a folder, got an empty text.")
     if to_stdout and common.json:
         raise UsageError("--json: prints to stdout, which --output - uses for the result.")
-    if to_stdout and sys.stdout.isatty():
+    if to_stdout and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("--output: stdout is a terminal; redirect it to a file or a program.")
     if to_stdout and common.preview:
         raise UsageError("--preview: a result on stdout has no folder for it; use --report.")

@@ -41,7 +41,7 @@ def read(
     path : path
         A PNG, JPEG, PFM, TIFF, EXR, NPY, NPZ or BMP file.
     limit : int
-        Maximum size of the array in bytes.
+        Maximum size in bytes of the array, and of each array that it is decoded from.
     key : str, optional
         Name of the array in an NPZ file. Required if the file has several arrays and none of them
         is named `data`.
@@ -190,7 +190,7 @@ def _file_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
             if not stat.S_ISREG(status.st_mode):
                 raise FileError("is no regular file, but a device or a pipe.")
             check_bytes(status.st_size, limit)
-            return file.read(limit + 1)
+            return file.read(status.st_size)
     except ValueError:  # a null character in the name
         raise FileError("is not a valid file name.") from None
     except OSError as error:

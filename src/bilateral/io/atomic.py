@@ -6,8 +6,9 @@ import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from bilateral.io.errors import FileError
+from bilateral.io.errors import AlreadyExistsError, FileError
 from bilateral.io.messages import os_reason, printable
 
 PREFIX, SUFFIX = ".bilateral-", ".tmp"
@@ -24,7 +25,8 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = 
     Parameters
     ----------
     path : path
-        A link is followed. Devices and pipes are written directly.
+        A link is followed. Devices and pipes are written directly. A file that is replaced keeps
+        its permissions, and its owner and group if the system allows it.
     data : bytes
     overwrite : bool
         Allow to replace an existing file.
@@ -32,8 +34,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = 
     try:
         _write(os.path.realpath(path), data, overwrite)
     except FileExistsError:
-        message = f"{printable(path)}: exists already. Replace it with --force."
-        raise FileError(message) from None
+        raise AlreadyExistsError(printable(path)) from None
     except IsADirectoryError:
         raise FileError(f"{printable(path)}: is a folder, expected a file.") from None
     except OSError as error:
@@ -55,11 +56,12 @@ def abandon() -> None:
 
 
 def _write(path: str, data: bytes, overwrite: bool) -> None:
+    replaced = None
     with suppress(FileNotFoundError):
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
+        replaced = os.stat(path)
+        if stat.S_ISDIR(replaced.st_mode):
             raise IsADirectoryError
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(replaced.st_mode):
             Path(path).write_bytes(data)
             return
         if not overwrite:
@@ -70,7 +72,7 @@ def _write(path: str, data: bytes, overwrite: bool) -> None:
             if _closed:
                 raise InterruptedError("interrupted")
             _unfinished.add(temporary)
-        with open(temporary, "xb") as file:
+        with _create(temporary, replaced) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -83,6 +85,31 @@ def _write(path: str, data: bytes, overwrite: bool) -> None:
             with suppress(OSError):
                 os.unlink(temporary)
         raise
+
+
+def _create(path: str, replaced: os.stat_result | None) -> BinaryIO:
+    """Create a file with the permissions of the one that it replaces, else those of new files."""
+    permissions = 0o666 if replaced is None else replaced.st_mode & 0o777
+    # The system removes the bits of the umask here, so that nobody can read the file too early.
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions)
+    if replaced is not None:
+        _copy_access(handle, replaced, permissions)
+    return os.fdopen(handle, "wb")
+
+
+def _copy_access(handle: int, replaced: os.stat_result, permissions: int) -> None:
+    """Give a file the owner, group and permissions of another, as far as the system allows it."""
+    created = os.fstat(handle)
+    if created.st_gid != replaced.st_gid:
+        try:
+            os.fchown(handle, -1, replaced.st_gid)
+        except OSError:  # the new group gets only what everybody has
+            permissions &= ~0o070 | (permissions & 0o007) << 3
+    with suppress(OSError):
+        if created.st_uid != replaced.st_uid:
+            os.fchown(handle, replaced.st_uid, -1)
+    with suppress(OSError):  # some file systems have no permissions
+        os.fchmod(handle, permissions)
 
 
 def _rename(temporary: str, path: str, overwrite: bool) -> None:

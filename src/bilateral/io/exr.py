@@ -1,17 +1,15 @@
 """Read and write OpenEXR by its own library: float16, float32 and uint32 channels."""
 
-import contextlib
+import importlib.util
 import io
-import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bilateral.io.errors import CannotHoldError, FileError
-from bilateral.io.limits import check_size
+from bilateral.io import exr_process
+from bilateral.io.errors import CannotHoldError
 from bilateral.io.options import Options
 
 Array = NDArray[Any]
@@ -22,29 +20,14 @@ _lock = threading.Lock()
 
 
 def decode(data: bytes, options: Options) -> Array:
-    """Return (H, W) for one channel, (H, W, 3) or (H, W, 4) for R, G, B and A."""
-    import OpenEXR
+    """Return (H, W) for one channel, (H, W, 3) or (H, W, 4) for R, G, B and A.
 
-    with _lock, _silence():
-        with OpenEXR.File(io.BytesIO(data), header_only=True, num_threads=0) as file:
-            low, high = file.header()["dataWindow"]
-            width, height = (int(b) - int(a) + 1 for a, b in zip(low, high, strict=True))
-            count = max(1, len(file.header()["channels"]))
-        check_size((height, width, count), np.float32, options.limit)
-        with OpenEXR.File(io.BytesIO(data), separate_channels=True, num_threads=0) as file:
-            pixels = {name: np.array(c.pixels) for name, c in file.channels().items()}
-    names = [name for name in _ORDER if name in pixels]
-    if len(pixels) == 1:
-        names = list(pixels)
-    elif names not in (["R", "G", "B"], ["R", "G", "B", "A"]):
-        listed = ", ".join(ascii(name)[1:-1][:40] for name in list(pixels)[:12])
-        raise FileError(f"expected one channel, or R, G, B (and A), got: {listed or 'none'}.")
-    planes = [pixels[name] for name in names]
-    if {plane.shape for plane in planes} != {(height, width)}:
-        raise FileError("channels of different sizes are not supported.")
-    if len({plane.dtype.kind for plane in planes}) > 1:
-        raise FileError("a mix of integer and floating point channels is not supported.")
-    return planes[0] if len(planes) == 1 else np.stack(planes, axis=-1)
+    OpenEXR prints errors to stdout and stderr. So a process of its own decodes the file: only
+    that process has streams that no other thread prints to.
+    """
+    if importlib.util.find_spec("OpenEXR") is None:
+        raise ModuleNotFoundError(name="OpenEXR")
+    return exr_process.decode(data, options.limit)
 
 
 def encode(array: Array) -> bytes:
@@ -67,21 +50,3 @@ def encode(array: Array) -> bytes:
     with _lock:
         OpenEXR.File(header, channels, num_threads=0).write(stream)
     return stream.getvalue()
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Discard stdout and stderr: OpenEXR prints its errors there, and we raise one instead."""
-    try:
-        stderr_copy = os.dup(2)
-    except OSError:  # stderr is closed
-        stderr_copy = -1
-    with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
-        if stderr_copy >= 0:
-            os.dup2(null.fileno(), 2)
-        try:
-            yield
-        finally:
-            if stderr_copy >= 0:
-                os.dup2(stderr_copy, 2)
-                os.close(stderr_copy)

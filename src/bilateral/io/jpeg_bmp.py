@@ -4,17 +4,16 @@ Pillow refuses a truncated JPEG file; some other libraries return half of the pi
 """
 
 import io
-import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.io import jpeg_segments
 from bilateral.io.errors import CannotHoldError
 from bilateral.io.limits import check_size
 from bilateral.io.options import Options
-from bilateral.io.orientation import TAG, upright
+from bilateral.io.orientation import from_exif, from_xmp, upright
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
@@ -23,21 +22,17 @@ Array = NDArray[Any]
 
 HOLDS = "uint8, gray or RGB"
 _QUALITY = 95
-_lock = threading.Lock()  # all threads share Python's warning filters
+_MAX_JUMP = 255
+"""Rows that one code of a compressed BMP file may skip."""
 
 
 def decode_jpeg(data: bytes, options: Options) -> Array:
     """Return the pixels of a JPEG file, gray or RGB, turned upright."""
     from PIL import JpegImagePlugin
 
-    with _lock, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow warns of broken EXIF data; the pixels are fine
-        picture = JpegImagePlugin.JpegImageFile(io.BytesIO(data))
-        try:
-            orientation = picture.getexif().get(TAG)
-        except Exception:
-            orientation = None
-    with picture:
+    segments = jpeg_segments.split(data)
+    orientation = from_exif(segments.exif) or from_xmp(segments.xmp)
+    with JpegImagePlugin.JpegImageFile(io.BytesIO(segments.picture)) as picture:
         return upright(_pixels(picture, options), orientation)
 
 
@@ -46,6 +41,10 @@ def decode_bmp(data: bytes, options: Options) -> Array:
     from PIL import BmpImagePlugin
 
     with BmpImagePlugin.BmpImageFile(io.BytesIO(data)) as picture:
+        if picture.tile and picture.tile[0][0] == "bmp_rle":
+            width, height = picture.size
+            # Compressed data may go too far, and some versions of Pillow allocate these rows.
+            check_size((height + _MAX_JUMP, width), np.uint8, options.limit)
         return _pixels(picture, options)
 
 
@@ -62,14 +61,9 @@ def encode_bmp(array: Array) -> bytes:
 def _pixels(picture: "ImageFile", options: Options) -> Array:
     width, height = picture.size
     check_size((height, width, 4), np.uint8, options.limit)
-    if options.labels and picture.mode == "P":
+    if picture.mode in ("L", "RGB") or (options.labels and picture.mode == "P"):
         return np.array(picture)
-    return np.array(picture if picture.mode == "L" else picture.convert(_target_mode(picture)))
-
-
-def _target_mode(picture: "ImageFile") -> str:
-    """Return the Pillow mode to convert to: gray for 1-bit pictures, else RGB."""
-    return "L" if picture.mode == "1" else "RGB"
+    return np.array(picture.convert("L" if picture.mode == "1" else "RGB"))
 
 
 def _encode(array: Array, name: str, **options: Any) -> bytes:

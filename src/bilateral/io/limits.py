@@ -27,18 +27,32 @@ def check_size(shape: Sequence[int], dtype: Any, limit: int) -> None:
     if not shape or min(shape) < 1:
         raise FileError(f"expected at least one pixel, got the size {size_text(shape)}.")
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    if size > limit:
-        raise FileError(
-            f"{size_text(shape)} pixels would take {_megabytes(size)} MB of memory, more than the "
-            f"{_megabytes(limit)} MB allowed. Raise the limit (--limit) if you trust the file."
-        )
+    check_memory(f"{size_text(shape)} pixels", size, limit)
+
+
+def check_memory(part: str, size: int, limit: int) -> None:
+    """Refuse a part of a file that takes more memory than allowed.
+
+    Parameters
+    ----------
+    part : str
+        Name of the part in the message, in the plural.
+    size : int
+        Memory in bytes.
+    limit : int
+    """
+    _refuse_above(limit, size, f"{part} would take {_megabytes(size)} MB of memory")
 
 
 def check_bytes(size: int, limit: int) -> None:
     """Refuse to read a file that is larger than the largest allowed array."""
+    _refuse_above(limit, size, f"the file has {_megabytes(size)} MB")
+
+
+def _refuse_above(limit: int, size: int, claim: str) -> None:
     if size > limit:
         raise FileError(
-            f"the file has {_megabytes(size)} MB, more than the {_megabytes(limit)} MB allowed. "
+            f"{claim}, more than the {_megabytes(limit)} MB allowed. "
             f"Raise the limit (--limit) if you trust the file."
         )
 

@@ -17,6 +17,7 @@ Array = NDArray[Any]
 
 HOLDS = "any real dtype and shape"
 _DEFAULT_KEY = "data"
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MAX_HEADER = 1 << 16
 """Bytes that the header of an NPY file may take beside its values."""
 
@@ -51,8 +52,10 @@ def decode_npz(data: bytes, options: Options) -> Array:
         }
         info = members[_choose_key(list(members), options.key)]
         check_bytes(info.file_size, options.limit + _MAX_HEADER)
+        if info.compress_type not in _COMPRESSIONS:  # others unpack more than they are asked for
+            raise FileError("is compressed by a method that NumPy does not use; save it again.")
         with archive.open(info) as member:
-            return decode(member.read(options.limit + _MAX_HEADER), options)
+            return decode(member.read(info.file_size), options)
 
 
 def encode(array: Array) -> bytes:

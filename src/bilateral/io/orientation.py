@@ -1,5 +1,7 @@
 """Turn photographs upright, as the orientation tag of EXIF and TIFF says."""
 
+import re
+import struct
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,10 @@ Array = NDArray[Any]
 
 TAG = 0x0112
 """Number of the orientation tag in EXIF and TIFF."""
+_EXIF_PREFIX = b"Exif\0\0"
+_INTEGERS = {1: "B", 3: "H", 4: "I"}
+"""Types of unsigned integers: their number in TIFF, and their letter in `struct`."""
+_XMP_TAG = re.compile(rb'tiff:Orientation(?:="|>)([1-8])')
 
 
 def upright(array: Array, orientation: object) -> Array:
@@ -41,13 +47,29 @@ def upright(array: Array, orientation: object) -> Array:
     return np.ascontiguousarray(array)
 
 
-def from_exif(data: bytes) -> object:
-    """Return the orientation in a block of EXIF data, or None if it cannot be read."""
-    from PIL import Image
+def from_exif(data: bytes) -> int | None:
+    """Return the orientation in a block of EXIF data, or None if it has none or is broken.
 
-    exif = Image.Exif()
-    try:
-        exif.load(data)
-        return exif.get(TAG)
-    except Exception:  # broken EXIF data does not make the photograph unreadable
+    Pillow would issue warnings about broken data, and the filters of warnings belong to all
+    threads.
+    """
+    data = data.removeprefix(_EXIF_PREFIX)
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
+    if order is None:
         return None
+    try:
+        (start,) = struct.unpack_from(f"{order}I", data, 4)
+        (count,) = struct.unpack_from(f"{order}H", data, start)
+        for at in range(start + 2, start + 2 + 12 * count, 12):
+            tag, kind, values = struct.unpack_from(f"{order}HHI", data, at)
+            if tag == TAG and kind in _INTEGERS and values == 1:
+                return int(struct.unpack_from(order + _INTEGERS[kind], data, at + 8)[0])
+    except struct.error:  # broken EXIF data does not make the photograph unreadable
+        pass
+    return None
+
+
+def from_xmp(data: bytes) -> int | None:
+    """Return the orientation in a block of XMP data, or None if it has none."""
+    match = _XMP_TAG.search(data)
+    return None if match is None else int(match[1])

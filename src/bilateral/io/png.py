@@ -35,9 +35,12 @@ def decode(data: bytes, options: Options) -> Array:
         raise FileError("the header is damaged.")
     width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
     depth, color_type = data[24], data[25]
-    shape = (height, width, _CHANNELS.get(color_type, 4))
-    check_size(shape, np.uint16 if depth == 16 else np.uint8, options.limit)
-    pixel_data, exif = _split_chunks(data)
+    channels = _CHANNELS.get(color_type, 4)
+    dtype = np.uint16 if depth == 16 else np.uint8
+    check_size((height, width, channels), dtype, options.limit)
+    pixel_data, exif, has_transparency = _split_chunks(data)
+    if has_transparency and channels in (1, 3):
+        check_size((height, width, channels + 1), dtype, options.limit)
     as_indices = color_type == _PALETTE and options.labels
     array = _palette_indices(pixel_data) if as_indices else imagecodecs.png_decode(pixel_data)
     return array if exif is None else upright(array, from_exif(exif))
@@ -61,13 +64,14 @@ def _palette_indices(data: bytes) -> Array:
         return np.array(picture)
 
 
-def _split_chunks(data: bytes) -> tuple[bytes, bytes | None]:
+def _split_chunks(data: bytes) -> tuple[bytes, bytes | None, bool]:
     """Return a PNG file with only the chunks that pixels need, and the EXIF data.
 
+    The third value tells whether a chunk declares a transparent colour, which adds a channel.
     The checksums of these chunks are verified here. Other chunks are removed because libpng
-    prints their errors to stderr.
+    prints their errors to stderr. A second header is refused: libpng decodes by the last one.
     """
-    parts, exif = [_SIGNATURE], None
+    parts, exif, names = [_SIGNATURE], None, []
     at, name = len(_SIGNATURE), b""
     while name != b"IEND":
         length, name = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
@@ -78,9 +82,12 @@ def _split_chunks(data: bytes) -> tuple[bytes, bytes | None]:
             if zlib.crc32(data[at + 4 : end - 4]) != int.from_bytes(data[end - 4 : end], "big"):
                 raise FileError(f"is damaged: the checksum of a chunk {name.decode()} is wrong.")
             parts.append(data[at:end])
+            names.append(name)
         elif name == b"eXIf":
             exif = data[at + 8 : end - 4]
         elif not name[:1].islower():
             raise FileError("is damaged: it has a critical chunk of an unknown type.")
         at = end
-    return b"".join(parts), exif
+    if names.count(b"IHDR") != 1:
+        raise FileError("is damaged: it declares its size twice.")
+    return b"".join(parts), exif, b"tRNS" in names

@@ -12,6 +12,7 @@ from bilateral.io.errors import CannotHoldError, FileError
 from bilateral.io.limits import check_size
 from bilateral.io.options import Options
 from bilateral.io.orientation import TAG, upright
+from bilateral.io.tiff_tags import check_tags
 
 if TYPE_CHECKING:
     from tifffile import TiffPage
@@ -23,6 +24,8 @@ _MAX_PAGES = 10_000
 _COMPRESSIONS = {1, 5, 8, 32773, 32946, 34925, 50000}
 """None, LZW, deflate, PackBits, LZMA and Zstandard: they never unpack to more than they claim."""
 _WHITE_IS_ZERO, _PALETTE = 0, 3
+_BLOCK = 1 << 20
+"""Pixels of a palette to convert at a time: NumPy makes indices of 8 bytes from them."""
 
 logging.getLogger("tifffile").addHandler(logging.NullHandler())  # tifffile logs every odd tag
 
@@ -31,10 +34,14 @@ def decode(data: bytes, options: Options) -> Array:
     """Return (H, W) or (H, W, C); several pages add an axis before the others."""
     import tifffile
 
-    with tifffile.TiffFile(io.BytesIO(data)) as file:
+    check_tags(data, options.limit, one_page=options.page is not None)
+    # For files of some vendors, tifffile takes sizes and offsets from elsewhere than the tags.
+    with tifffile.TiffFile(
+        io.BytesIO(data), is_lsm=False, is_ndpi=False, is_scanimage=False
+    ) as file:
         pages = [page.aspage() for page in _select_pages(file.pages, options.page)]
         for page in pages:
-            _check_page(page, options.limit // len(pages))
+            _check_page(page, options, options.limit // len(pages))
         if len({(page.shape, page.dtype) for page in pages}) > 1:
             raise FileError("its pages differ in size or dtype. Choose one with --page.")
         arrays = [_pixels(page, options) for page in pages]
@@ -99,7 +106,7 @@ def _select_pages(pages: Any, number: int | None) -> list[Any]:
     return full_size
 
 
-def _check_page(page: "TiffPage", limit: int) -> None:
+def _check_page(page: "TiffPage", options: Options, limit: int) -> None:
     if page.dtype is None or page.dtype.kind not in "uif" or page.axes not in ("YX", "YXS", "SYX"):
         raise FileError("holds no picture of real numbers.")
     if page.compression not in _COMPRESSIONS:
@@ -107,6 +114,8 @@ def _check_page(page: "TiffPage", limit: int) -> None:
         raise FileError(f"is compressed by {name}, which is not supported. Save it with deflate.")
     check_size(page.shape, page.dtype, limit)
     check_size(page.chunks, page.dtype, limit)
+    if _palette(page, options) is not None:
+        check_size((*page.shape, 3), np.uint16, limit)
 
 
 def _pixels(page: "TiffPage", options: Options) -> Array:
@@ -115,6 +124,21 @@ def _pixels(page: "TiffPage", options: Options) -> Array:
         array = np.moveaxis(array, 0, -1)
     if page.photometric == _WHITE_IS_ZERO and array.dtype.kind == "u":
         array = np.iinfo(array.dtype).max - array
-    if page.photometric == _PALETTE and page.colormap is not None and not options.labels:
-        array = np.moveaxis(page.colormap, 0, -1)[array]
+    palette = _palette(page, options)
+    if palette is not None:
+        array = _colours(array, np.moveaxis(palette, 0, -1))
     return upright(array, page.tags.valueof(TAG))
+
+
+def _palette(page: "TiffPage", options: Options) -> Array | None:
+    """Return the colours that replace the indices of a page, or None if it keeps its numbers."""
+    return None if options.labels or page.photometric != _PALETTE else page.colormap
+
+
+def _colours(indices: Array, palette: Array) -> Array:
+    """Return the colour of each index; the channels are the last axis."""
+    colours = np.empty((*indices.shape, palette.shape[1]), palette.dtype)
+    flat, rows = indices.reshape(-1), colours.reshape(-1, palette.shape[1])
+    for start in range(0, flat.size, _BLOCK):
+        rows[start : start + _BLOCK] = palette[flat[start : start + _BLOCK]]
+    return colours

@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import io
+from bilateral.cli.display.console import write_stdout
 from bilateral.cli.errors import UsageError
 from bilateral.cli.files.sources import PREVIEW_SUFFIX
 from bilateral.io import atomic, formats
+from bilateral.io.errors import AlreadyExistsError
 from bilateral.io.messages import printable
 
 Array = NDArray[Any]
@@ -139,8 +140,7 @@ def to_uint8(photo: Array) -> Array:
 def save(path: Path, data: bytes, *, to_stdout: bool = False, force: bool = False) -> None:
     """Write the bytes of a file to its path or to stdout."""
     if to_stdout:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write_stdout(data)
         return
     make_folder(path.parent)
     atomic.write_bytes(path, data, overwrite=force)
@@ -172,4 +172,4 @@ def refuse_unknown_format(path: Path) -> None:
 def refuse_existing(path: Path, force: bool) -> None:
     """Refuse to replace a file without ``--force``, before the work rather than after it."""
     if not force and path.is_file():
-        raise io.FileError(f"{printable(path)}: exists already. Replace it with --force.")
+        raise AlreadyExistsError(printable(path))
