@@ -16,7 +16,8 @@ class SolveInfo:
     iterations : int
         Number of conjugate gradient steps, the largest over the channels.
     converged : bool
-        Whether the last entry of `residuals` is within the tolerance for every channel.
+        Whether the last entry of `residuals` is within the tolerance for every channel, and can be
+        trusted.
     residuals : tuple of float
         Estimated RMS error over the pixels after each step, relative to the range of the known
         target values; the largest over the channels.
