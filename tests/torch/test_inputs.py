@@ -80,6 +80,21 @@ def test_whole_numbers_are_rounded() -> None:
     assert torch.equal(found, solve(PHOTO, target.float()).round().to(torch.uint8))
 
 
+def test_wide_integers_are_exact() -> None:
+    for dtype, value in (
+        (torch.int32, 2**24 + 1),
+        (torch.uint32, 2**32 - 1),
+        (torch.int64, 2**53),
+        (torch.uint64, 2**53 - 1),
+    ):
+        found = solve(PHOTO, torch.tensor(value, dtype=dtype).expand(2, 12, 16))
+        assert found.dtype == dtype
+        assert (found.numpy() == value).all()
+    largest = torch.tensor(2**64 - 1, dtype=torch.uint64).expand(2, 12, 16)
+    with pytest.raises(ValueError, match=rf"target: .*2\*\*53.*{2**64 - 1}"):
+        solve(PHOTO, largest)
+
+
 def test_a_mask_is_a_confidence() -> None:
     mask = WEIGHT > 0.5
     torch.testing.assert_close(solve(PHOTO, TARGET, mask), solve(PHOTO, TARGET, mask.float()))
@@ -117,6 +132,11 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"confidence": torch.zeros(12, 16)}, ValueError, r"target: .*got none"),
     ({"target": TARGET.to(torch.complex64)}, TypeError, r"target: .*complex64"),
     ({"target": TARGET * torch.nan}, ValueError, r"target: .*got none"),
+    ({"target": torch.full_like(TARGET, 2**60).long()}, ValueError, rf"target: .*{2**60}"),
+    ({"confidence": torch.full((12, 16), 2**60)}, ValueError, rf"confidence: .*{2**60}"),
+    ({"photo": PHOTO.to_sparse()}, TypeError, r"reference: .*sparse_coo.*to_dense"),
+    ({"target": TARGET.to_sparse()}, TypeError, r"target: .*sparse_coo.*to_dense"),
+    ({"confidence": WEIGHT.to_sparse()}, TypeError, r"confidence: .*sparse_coo.*to_dense"),
     ({"smoothness": -1.0}, ValueError, r"smoothness: .*above 0, got -1.0"),
     ({"smoothness": torch.tensor(-1.0)}, ValueError, r"smoothness: .*above 0, got -1.0"),
     ({"smoothness": torch.ones(2)}, ValueError, r"smoothness: expected one number"),

@@ -12,7 +12,7 @@ from bilateral.validation.arrays import (
     shape_at_least,
     vertex_values,
 )
-from bilateral.validation.dtypes import as_dtype, exact_in_float64
+from bilateral.validation.dtypes import as_dtype, integer_range
 from bilateral.validation.images import Features, Reference, features, reference
 from bilateral.validation.numbers import (
     choice,
@@ -90,7 +90,6 @@ __all__ = [
     "count_from_text",
     "depth_target",
     "enlarged_shape",
-    "exact_in_float64",
     "features",
     "finite",
     "finite_values",
@@ -98,6 +97,7 @@ __all__ = [
     "fraction",
     "height_and_width",
     "image",
+    "integer_range",
     "last_solution",
     "loss",
     "loss_weights",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral.validation.arrays import real_array
+from bilateral.validation.arrays import any_real_array, real_array
 from bilateral.validation.dtypes import compute_dtype
 from bilateral.validation.messages import quote
 from bilateral.validation.numbers import is_sequence, one_for_each, positive
@@ -34,7 +34,7 @@ def reference(
     name: str = "reference",
 ) -> Reference:
     """Return a gray or RGB image or video: uint8, uint16 or floating point, of any strides."""
-    pixels = real_array(name, value)
+    pixels = any_real_array(name, value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     if pixels.dtype not in (np.uint8, np.uint16) and pixels.dtype.kind != "f":
         raise TypeError(
@@ -93,7 +93,8 @@ def features(
     pixels = real_array("features", value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     sigma_per_axis = is_sequence(sigma_space)
-    axes = np.size(sigma_space) if sigma_per_axis else max(pixels.ndim - 1, 2)
+    per_axis: Any = sigma_space
+    axes = len(per_axis) if sigma_per_axis else max(pixels.ndim - 1, 2)
     if axes not in (2, 3):
         raise ValueError(
             f"sigma_space: expected one number, or one for each of the axes (y, x) or (t, y, x), "

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bilateral import validation
 from bilateral.tasks.segmentation import policy
+from bilateral.torch.inputs import is_wide
 from bilateral.torch.segmentation_batch import SegmentationBatch, as_array
 
 
@@ -60,9 +61,8 @@ def convert(batch: SegmentationBatch) -> SegmentationBatch:
     images = images.to(device)
     if images.dtype in (torch.uint16, torch.float16, torch.bfloat16):
         images = images.float()
-    wide = scores.dtype in (torch.float64, torch.int32, torch.int64)
     return batch._replace(
-        scores=scores.to(torch.float64 if wide else torch.float32),
+        scores=scores.to(torch.float64 if is_wide(scores.dtype) else torch.float32),
         images=images,
         confidence=confidence
         if isinstance(confidence, str)
