@@ -125,6 +125,8 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"photo": torch.zeros(2, 3, 12, 16)}, ValueError, r"reference: .* got \(2, 3, 12, 16\)"),
     ({"photo": PHOTO.long()}, TypeError, r"reference: .*torch.int64"),
     ({"photo": at(PHOTO, torch.nan)}, ValueError, r"reference: .*nan at row 2, column 3"),
+    ({"photo": 255 * PHOTO}, ValueError, r"reference: .*Divide it by 255, or give reference_max"),
+    ({"photo": PHOTO - 1}, ValueError, r"reference: .*down to -.*normalization"),
     ({"confidence": WEIGHT[1:]}, ValueError, r"confidence: .* got \(11, 16\)"),
     ({"confidence": WEIGHT.expand(2, 12, 16)}, ValueError, r"confidence: .*share"),
     ({"confidence": at(WEIGHT, -1)}, ValueError, r"confidence: .*-1.0 at row 2, column 3"),

@@ -80,7 +80,7 @@ def defocus(
     >>> defocus(image, depth, focus=8, aperture=10)[8, 13:19].tolist()
     [84, 134, 169, 203, 225, 243]
     """
-    picture = validation.reference(image, None, name="image")
+    picture = validation.reference(image, None, name="image", any_scale=True)
     validation.choice("kind", kind, KINDS)
     shape = (picture.pixels.shape[0], picture.pixels.shape[1])
     z = validation.scene_depth(depth, shape, kind)

@@ -37,6 +37,7 @@ from bilateral.validation.options import (
     none_without,
     smooth,
 )
+from bilateral.validation.photo_scale import HIGHEST, LOWEST, photo_range
 from bilateral.validation.segmentation import (
     Scores,
     are_logits,
@@ -74,6 +75,8 @@ from bilateral.validation.weights import (
 
 __all__ = [
     "BLURS",
+    "HIGHEST",
+    "LOWEST",
     "Features",
     "Reference",
     "Scores",
@@ -114,6 +117,7 @@ __all__ = [
     "one_or_two",
     "one_per_pixel",
     "ordered_interval",
+    "photo_range",
     "pixel_values",
     "pixel_weights",
     "positive",

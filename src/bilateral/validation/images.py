@@ -11,6 +11,7 @@ from bilateral.validation.arrays import any_real_array, real_array
 from bilateral.validation.dtypes import compute_dtype
 from bilateral.validation.messages import quote
 from bilateral.validation.numbers import is_sequence, one_for_each, positive
+from bilateral.validation.photo_scale import photo_range
 
 Array = NDArray[Any]
 
@@ -32,8 +33,12 @@ def reference(
     channels: Collection[int] = (1, 3),
     video: bool = False,
     name: str = "reference",
+    any_scale: bool = False,
 ) -> Reference:
-    """Return a gray or RGB image or video: uint8, uint16 or floating point, of any strides."""
+    """Return a gray or RGB image or video: uint8, uint16 or floating point, of any strides.
+
+    Without `highest`, floating-point values must suit a white of 1, unless `any_scale`.
+    """
     pixels = any_real_array(name, value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     if pixels.dtype not in (np.uint8, np.uint16) and pixels.dtype.kind != "f":
@@ -53,11 +58,20 @@ def reference(
         )
     if pixels.dtype.kind == "f":
         pixels = pixels.astype(np.float64 if pixels.dtype.itemsize > 4 else np.float32, copy=False)
+        if highest is None and not any_scale:
+            pixel_range(name, pixels)
     if highest is not None:
         highest = positive("reference_max", highest)
     else:
         highest = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
     return Reference(np.ascontiguousarray(pixels), highest)
+
+
+def pixel_range(name: str, pixels: Array, has_parameter: bool = True) -> None:
+    """Raise if finite floating-point pixels contradict a white of 1; others are checked later."""
+    low, high = float(pixels.min()), float(pixels.max())
+    if math.isfinite(low) and math.isfinite(high):
+        photo_range(name, low, high, has_parameter)
 
 
 def _wrong_shape(name: str, shape: tuple[int, ...], pixels: Array, video: bool) -> ValueError:

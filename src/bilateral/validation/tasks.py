@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bilateral.validation.arrays import finite_values, real_array, real_per_pixel, shape_at_least
-from bilateral.validation.images import Reference, reference
+from bilateral.validation.images import Reference, pixel_range, reference
 from bilateral.validation.messages import position, quote
 from bilateral.validation.numbers import positive
 
@@ -46,11 +46,14 @@ def ordered_interval(lower: Array, upper: Array) -> None:
 
 
 def stereo_pair(
-    left: ArrayLike, right: ArrayLike, left_max: float | None
+    left: ArrayLike, right: ArrayLike, left_max: float | None, any_scale: bool = False
 ) -> tuple[Reference, Array]:
-    """Return the left view as a reference and the pixels of the right view: finite, of one size."""
-    left_view = reference(left, left_max, name="left")
-    right_view = reference(right, None, name="right")
+    """Return the left view as a reference and the pixels of the right view: finite, of one size.
+
+    The left view must have its white at `left_max` or at its dtype's default, unless `any_scale`.
+    """
+    left_view = reference(left, left_max, name="left", any_scale=any_scale)
+    right_view = reference(right, None, name="right", any_scale=True)
     if right_view.pixels.shape != left_view.pixels.shape:
         raise ValueError(
             f"right: expected the shape of left, {np.shape(left)}, got {np.shape(right)}. "
@@ -80,7 +83,11 @@ def scribbles(value: ArrayLike, gray: Reference) -> Reference:
         )
     same_dtype = picture.dtype.newbyteorder("=") == gray.pixels.dtype
     highest = gray.highest if same_dtype else None
-    return reference(picture, highest, channels=(3, 4), name="scribbles")
+    layer = reference(picture, highest, channels=(3, 4), name="scribbles", any_scale=True)
+    if picture.dtype.kind == "f" and layer.highest == 1:
+        finite = layer.pixels[np.isfinite(layer.pixels)]
+        pixel_range("scribbles", finite if finite.size else np.zeros(1), has_parameter=False)
+    return layer
 
 
 def some_strokes(has_strokes: bool, reason: str) -> None:
