@@ -95,6 +95,25 @@ def test_wide_integers_are_exact() -> None:
         solve(PHOTO, largest)
 
 
+def test_aliases_of_keywords() -> None:
+    expected = bilateral.torch.solve(PHOTO, TARGET)
+    aliased: Any = {"photo": PHOTO, "depth": TARGET}
+    assert torch.equal(bilateral.torch.solve(**aliased), expected)
+    assert torch.equal(BilateralSolver()(**aliased), expected)
+    robust = bilateral.torch.solve_robust(PHOTO, TARGET)
+    assert torch.equal(bilateral.torch.solve_robust(**aliased), robust)
+    sigmas: Any = {"sigma_xy": 3, "sigma_rgb": 9}
+    filtered = bilateral.torch.domain_transform(TARGET, PHOTO, **sigmas)
+    assert torch.equal(bilateral.torch.domain_transform(**aliased, **sigmas), filtered)
+    scores: Any = {"probabilities": TARGET.softmax(0)}
+    refined = bilateral.torch.refine_segmentation(**scores, image=PHOTO)
+    assert torch.equal(bilateral.torch.refine_segmentation(**scores, photo=PHOTO), refined)
+    with pytest.raises(TypeError, match=r"^solve\(\) has no parameter 'lam'.*'smoothness'"):
+        bilateral.torch.solve(**aliased, lam=3)
+    with pytest.raises(TypeError, match=r"^BilateralSolver\(\) has no parameter 'lam'"):
+        BilateralSolver(lam=3)  # type: ignore[call-arg]
+
+
 def test_a_mask_is_a_confidence() -> None:
     mask = WEIGHT > 0.5
     torch.testing.assert_close(solve(PHOTO, TARGET, mask), solve(PHOTO, TARGET, mask.float()))

@@ -31,6 +31,7 @@ _MIN_MASS = 1e8
 gradient."""
 
 
+@validation.keywords(photo="reference", target="image", depth="image")
 def domain_transform(
     image: Tensor,
     reference: Tensor,

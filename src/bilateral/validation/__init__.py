@@ -12,8 +12,15 @@ from bilateral.validation.arrays import (
     shape_at_least,
     vertex_values,
 )
+from bilateral.validation.depth_maps import (
+    add_swap_hint,
+    depth_not_swapped,
+    warn_if_swapped,
+    warn_of_zeros,
+)
 from bilateral.validation.dtypes import as_dtype, integer_range
 from bilateral.validation.images import Features, Reference, features, reference
+from bilateral.validation.keywords import keywords
 from bilateral.validation.numbers import (
     choice,
     count,
@@ -81,6 +88,7 @@ __all__ = [
     "Reference",
     "Scores",
     "Target",
+    "add_swap_hint",
     "are_logits",
     "are_probabilities",
     "as_dtype",
@@ -91,6 +99,7 @@ __all__ = [
     "confidence_value",
     "count",
     "count_from_text",
+    "depth_not_swapped",
     "depth_target",
     "enlarged_shape",
     "features",
@@ -101,6 +110,7 @@ __all__ = [
     "height_and_width",
     "image",
     "integer_range",
+    "keywords",
     "last_solution",
     "loss",
     "loss_weights",
@@ -138,4 +148,6 @@ __all__ = [
     "target",
     "vertex_values",
     "warm_start",
+    "warn_if_swapped",
+    "warn_of_zeros",
 ]

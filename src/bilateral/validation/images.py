@@ -78,7 +78,12 @@ def _wrong_shape(name: str, shape: tuple[int, ...], pixels: Array, video: bool) 
     axes = 3 if video else 2
     hint = " Channels come last."
     if pixels.ndim == axes + 1 and pixels.shape[-1] == 4:
-        hint = f" Drop the alpha channel: {name}[..., :3]."
+        hint = (
+            f" Drop the alpha channel: {name}[..., :3]. For other channels than colours, use "
+            f"BilateralGrid.from_features."
+        )
+    elif not video and pixels.ndim == 3 and 4 < pixels.shape[-1] <= MAX_FEATURES:
+        hint += " For other channels than colours, use BilateralGrid.from_features."
     elif not video and pixels.ndim == 4:
         hint = " A video needs sigma_t, the size of a cell in frames."
     expected = (

@@ -111,14 +111,16 @@ def strokes_not_swapped(swapped: bool) -> None:
 
 def scene_depth(value: ArrayLike, shape: tuple[int, int], kind: str) -> Array:
     """Return one number per pixel: a depth above 0, maybe infinite, or a finite disparity."""
-    values = real_per_pixel("depth", value, shape, "Resize it to the image first.")
+    hint = "Resize it to the image first; the order is defocus(image, depth)."
+    values = real_per_pixel("depth", value, shape, hint)
     values = values.astype(np.float64)
     expected = "numbers above 0" if kind == "depth" else "finite numbers"
     valid = values > 0 if kind == "depth" else np.isfinite(values)
     if not valid.all():
         at = tuple(np.argwhere(~valid)[0].tolist())
+        marked = ", invalid=0" if values[at] == 0 else ""
         raise ValueError(
             f"depth: expected {expected} for kind={kind!r}, got {values[at]} at {position(at)}. "
-            f"Fill holes first: set them to NaN and call bilateral.solve(image, depth)."
+            f"Fill holes first: bilateral.tasks.refine_depth(depth, image{marked})."
         )
     return values
