@@ -15,7 +15,7 @@ from bilateral.confidence import (
     left_right_consistency,
     upsampling_support,
 )
-from support.strategies import Array, references, seeds, shapes
+from support.strategies import Array, references, seeds, shapes, white
 
 nan, inf = np.nan, np.inf
 
@@ -46,7 +46,8 @@ def test_variance_is_the_papers_formula(
     rng = np.random.default_rng(seed)
     shape = reference.shape[:2]
     z = with_holes(rng.normal(10, 3, shape + channels), rng, share)
-    c = edge_aware_variance(z, reference, 5, 40, sigma, margin)
+    scale = {"reference_max": white(reference)}
+    c = edge_aware_variance(z, reference, 5, 40, sigma, margin, **scale)
     planes = z.reshape(*shape, -1)
     known = np.isfinite(planes).all(axis=2)
     if not known.any():
@@ -56,7 +57,8 @@ def test_variance_is_the_papers_formula(
     variance = np.zeros(shape)
     for plane in np.moveaxis(planes, 2, 0):
         square, mean = (
-            bilateral.domain_transform(values, reference, 5, 40) for values in (plane**2, plane)
+            bilateral.domain_transform(values, reference, 5, 40, **scale)
+            for values in (plane**2, plane)
         )
         variance += square - mean**2
     expected = np.exp(-variance / (2 * sigma**2))

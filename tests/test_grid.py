@@ -21,6 +21,7 @@ from support.strategies import (
     seeds,
     shapes,
     sigmas,
+    white,
 )
 
 
@@ -51,7 +52,7 @@ def same_partition(a: Array, b: Array) -> bool:
 
 @given(references(), grid_options())
 def test_each_pixel_falls_in_the_oracles_cell(reference: Array, options: dict[str, Any]) -> None:
-    grid = BilateralGrid(reference, **options)
+    grid = BilateralGrid(reference, **options, reference_max=white(reference))
     options.pop("blur")
     expected = oracle.grid_coordinates(reference, **options)
     assert grid.shape == reference.shape[:2]
@@ -197,7 +198,7 @@ def test_an_outlier_is_alone_and_moves_no_other_pixel(
     reference = as_dtype(rng.integers(0, 256, (10, 12, *channels)) / 255, dtype)
     expected = oracle.grid_coordinates(reference, 4, 8, 8)
     reference[3, 5] = [outlier, 0, 0] if channels else outlier
-    found = cells(BilateralGrid(reference, 4))
+    found = cells(BilateralGrid(reference, 4, reference_max=1))
     normal = np.arange(120) != 3 * 12 + 5
     moved = found[normal] - expected[normal]
     np.testing.assert_array_equal(moved, np.broadcast_to(moved[0], moved.shape))
@@ -213,7 +214,7 @@ def test_the_largest_numbers_are_colours_like_others(dtype: str, channels: tuple
     reference = rng.uniform(size=(10, 12, *channels)).astype(dtype)
     most = min(float(np.finfo(dtype).max), 1e300)
     reference[3, 5], reference[8, 2] = most, -most
-    grid = BilateralGrid(reference, 4)
+    grid = BilateralGrid(reference, 4, reference_max=1)
     found, expected = cells(grid), oracle.grid_coordinates(np.clip(reference, -1e3, 1e3), 4, 8, 8)
     normal = np.abs(reference.reshape(120, -1)).max(axis=1) < 2
     assert same_partition(found[normal], expected[normal])
@@ -228,7 +229,7 @@ def test_numbers_too_large_to_weigh_are_an_error(channels: tuple[int, ...]) -> N
     reference = np.zeros((10, 12, *channels))
     reference[3, 5] = np.finfo(float).max
     with pytest.raises(ValueError, match=r"^reference: .*larger"):
-        BilateralGrid(reference)
+        BilateralGrid(reference, reference_max=1)
 
 
 # Sizes
@@ -307,7 +308,8 @@ def test_any_number_of_colours_in_one_tile(side: int, colours: int) -> None:
 def test_splat_slice_and_blur_match_the_oracle(
     reference: Array, options: dict[str, Any], channels: tuple[int, ...], seed: int
 ) -> None:
-    grid, expected = BilateralGrid(reference, **options), oracle.image_grid(reference, **options)
+    grid = BilateralGrid(reference, **options, reference_max=white(reference))
+    expected = oracle.image_grid(reference, **options)
     mine = order(grid.coordinates())
     np.testing.assert_array_equal(grid.coordinates()[mine], expected.V)
 
@@ -335,7 +337,8 @@ def test_the_last_cell_of_a_channel_is_no_neighbour_of_the_next_ones_first(
     color = rng.integers(0, levels, (20, 20, 3))
     yuv = 8 * (color + 0.5) - [0, 128, 128]
     reference = (yuv @ np.linalg.inv(oracle.RGB_TO_YUV).T / 255).astype(dtype)
-    grid, expected = BilateralGrid(reference, 10), oracle.image_grid(reference, 10)
+    grid = BilateralGrid(reference, 10, reference_max=1)
+    expected = oracle.image_grid(reference, 10)
     np.testing.assert_array_equal(cells(grid)[:, 2:], color.reshape(-1, 3))
     mine, v = order(grid.coordinates()), rng.normal(size=grid.n_vertices)
     np.testing.assert_allclose(grid.blur(v)[mine], expected.B @ v[mine], rtol=1e-12, atol=1e-12)
@@ -345,7 +348,8 @@ def test_the_last_cell_of_a_channel_is_no_neighbour_of_the_next_ones_first(
 def test_slice_is_the_adjoint_of_splat_and_blur_is_symmetric(
     reference: Array, options: dict[str, Any], seed: int
 ) -> None:
-    grid, rng = BilateralGrid(reference, **options), np.random.default_rng(seed)
+    grid = BilateralGrid(reference, **options, reference_max=white(reference))
+    rng = np.random.default_rng(seed)
     x, (u, v) = rng.normal(size=grid.shape), rng.normal(size=(2, grid.n_vertices))
     np.testing.assert_allclose(grid.splat(x) @ u, np.sum(x * grid.slice(u)), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(grid.blur(u) @ v, u @ grid.blur(v), rtol=1e-9, atol=1e-8)
@@ -386,7 +390,7 @@ def test_splat_adds_in_double_precision() -> None:
 
 @given(references(16), sigmas)
 def test_the_sum_over_all_pixels_survives_a_splat(reference: Array, sigma: float) -> None:
-    grid = BilateralGrid(reference, sigma)
+    grid = BilateralGrid(reference, sigma, reference_max=white(reference))
     assert grid.splat(np.ones(grid.shape)).sum() == grid.shape[0] * grid.shape[1]
 
 

@@ -369,6 +369,7 @@ def test_wrong_features_are_reported() -> None:
     assert message(image, (1, 0), 4).startswith("sigmas[1]: expected a number above 0")
     assert message(image, 1, (4,)).startswith("sigma_space: expected one number")
     assert message(image, 1, (4, -4)).startswith("sigma_space[1]: expected a number above 0")
+    assert message(image, 1, (4, [4])).startswith("sigma_space[1]: expected a number above 0")
     assert message(image, 1, "wide").startswith("sigma_space: expected a number above 0")
     assert message(image + 1j, 1, 4).startswith("features: expected real numbers")
     assert message(image, 1, 4, blur="best").startswith("blur: expected one of")

@@ -25,6 +25,7 @@ _SAME_SURFACE = 1.0
 """Largest difference between the disparities of neighbouring pixels of one surface."""
 
 
+@validation.keywords(photo="reference", depth="target")
 def edge_aware_variance(
     target: ArrayLike,
     reference: ArrayLike,

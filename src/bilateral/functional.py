@@ -8,11 +8,13 @@ from typing import Any
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from bilateral import validation
 from bilateral.grid import BilateralGrid
 from bilateral.numerics.pcg import Callback
 from bilateral.solver import BilateralSolver, solve_once
 
 
+@validation.keywords(photo="reference", depth="target")
 def solve(
     reference: ArrayLike,
     target: ArrayLike,
@@ -42,10 +44,11 @@ def solve(
     Parameters
     ----------
     reference : (H, W) or (H, W, 3) array
-        The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1.
+        The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1. `photo` is
+        an alias.
     target : (H, W) or (H, W, K) array
         The map to smooth: depth, flow, chroma, a mask. A pixel with a non-finite value counts as
-        unknown.
+        unknown. `depth` is an alias.
     confidence : (H, W) array, optional
         Trust in each pixel, 0 for unknown; 1 everywhere by default.
     sigma_xy : float
@@ -83,15 +86,20 @@ def solve(
     [1.0, 1.0, 2.0, 2.0]
     """
     began = time.perf_counter()
-    grid = BilateralGrid(
-        reference,
-        sigma_xy,
-        sigma_luma,
-        sigma_chroma,
-        blur,
-        sigma_t=sigma_t,
-        reference_max=reference_max,
-    )
+    validation.warn_if_swapped(reference, target, stacklevel=3)
+    try:
+        grid = BilateralGrid(
+            reference,
+            sigma_xy,
+            sigma_luma,
+            sigma_chroma,
+            blur,
+            sigma_t=sigma_t,
+            reference_max=reference_max,
+        )
+    except ValueError as error:
+        validation.add_swap_hint(error, reference, target)
+        raise
     solver = BilateralSolver(
         grid,
         smoothness,
@@ -102,7 +110,7 @@ def solve(
         method=method,
     )
     x, info = solve_once(
-        solver, target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, 3
+        solver, target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, 4
     )
     if not return_info:
         return x

@@ -43,7 +43,8 @@ class BilateralGrid:
     sigma_t : float, optional
         Size of a cell in frames. By default the reference is one image.
     reference_max : float, optional
-        The reference value of white, if it is not the dtype's default.
+        The reference value of white, if it is not the dtype's default. Without it, floating-point
+        values above 1.5 or below -0.5 are an error.
 
     Attributes
     ----------
@@ -62,6 +63,7 @@ class BilateralGrid:
     [64.0, 64.0, 64.0, 64.0, 64.0, 64.0]
     """
 
+    @validation.keywords(photo="reference")
     def __init__(
         self,
         reference: ArrayLike,

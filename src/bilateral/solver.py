@@ -65,6 +65,7 @@ class BilateralSolver:
     ([1.0, 1.0, 5.0, 5.0], True)
     """
 
+    @validation.keywords()
     def __init__(
         self,
         grid: BilateralGrid,
@@ -125,6 +126,7 @@ class BilateralSolver:
         return_info: Literal[True],
         dtype: DTypeLike | None = ...,
     ) -> tuple[Array, SolveInfo]: ...
+    @validation.keywords(depth="target")
     def solve(
         self,
         target: ArrayLike,
@@ -172,7 +174,7 @@ class BilateralSolver:
             Only with ``return_info=True``.
         """
         x, info = solve_once(
-            self, target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, 3
+            self, target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, 4
         )
         return (x, info) if return_info else x
 
@@ -231,6 +233,7 @@ class BilateralSolver:
         return_info: Literal[True],
         dtype: DTypeLike | None = ...,
     ) -> tuple[Array, SolveInfo]: ...
+    @validation.keywords(depth="target")
     def solve_robust(
         self,
         target: ArrayLike,
@@ -304,7 +307,7 @@ class BilateralSolver:
         3.0
         """
         call = self._prepare(target, confidence, smooth, warm_start, callback, dtype)
-        x, info, self._last = call.robust(loss, iterations, weights, min_change, stacklevel=2)
+        x, info, self._last = call.robust(loss, iterations, weights, min_change, stacklevel=3)
         return (x, info) if return_info else x
 
     def variance(
@@ -362,6 +365,7 @@ class BilateralSolver:
         vertices = probing.estimate(grid, observed, probes, seed, stacklevel=3)
         return system.slice_vertices(grid, vertices)
 
+    @validation.keywords(photo="reference")
     def update(self, reference: ArrayLike) -> None:
         """Replace the reference, for instance by the next frame of a video.
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bilateral
 from oracles import filters as oracle
-from support.strategies import CONFIDENCES, Array, references, seeds, weights
+from support.strategies import CONFIDENCES, Array, references, seeds, weights, white
 
 sigmas_xy = st.sampled_from([0.5, 1.0, 4.0, 30.0, 100.0]) | st.floats(0.3, 200)
 sigmas_rgb = st.sampled_from([1.0, 16.0, 64.0, 1000.0]) | st.floats(0.1, 300)
@@ -27,7 +27,8 @@ class Case:
 
     def filtered(self, image: Array | None = None, **options: Any) -> Array:
         given_ = self.image if image is None else image
-        return bilateral.domain_transform(given_, self.reference, **(self.options | options))
+        options = {"reference_max": white(self.reference)} | self.options | options
+        return bilateral.domain_transform(given_, self.reference, **options)
 
     def exact(self) -> tuple[Array, Array]:
         v, w = oracle.domain_transform(self.image, self.reference, **self.options)
@@ -189,10 +190,11 @@ def test_any_sigma_gives_finite_results(
     rng = np.random.default_rng(0)
     image = rng.normal(size=shape).astype(dtype)
     for photo in (rng.integers(0, 256, shape).astype(np.uint8), rng.normal(size=(*shape, 3))):
-        assert np.isfinite(bilateral.domain_transform(image, photo, sigma_xy, sigma_rgb)).all()
+        options = {"sigma_xy": sigma_xy, "sigma_rgb": sigma_rgb, "reference_max": white(photo)}
+        assert np.isfinite(bilateral.domain_transform(image, photo, **options)).all()
         sparse = np.where(rng.uniform(size=shape) < 0.1, image, np.nan)
         sparse.flat[-1] = 1
-        x = bilateral.domain_transform(sparse, photo, sigma_xy, sigma_rgb)
+        x = bilateral.domain_transform(sparse, photo, **options)
         assert np.isfinite(x).all()
 
 

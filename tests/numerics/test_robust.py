@@ -53,7 +53,7 @@ class Foreign:
 
 
 def solver_of(problem: Problem, **options: Any) -> BilateralSolver:
-    grid = BilateralGrid(problem.reference, **problem.options)
+    grid = problem.grid()
     return BilateralSolver(grid, problem.smoothness, **options)
 
 

@@ -42,7 +42,7 @@ def test_the_last_solution_is_found_again_in_two_steps(
 
 @given(problems(), problems())
 def test_any_last_solution_leads_to_the_same_result(problem: Problem, other: Problem) -> None:
-    grid = BilateralGrid(problem.reference, **problem.options)
+    grid = problem.grid()
     solver = BilateralSolver(grid, problem.smoothness, **EXACTLY)
     rng = np.random.default_rng(0)
     solver.solve(other.size * rng.normal(size=problem.target.shape))

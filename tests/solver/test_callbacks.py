@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bilateral import BilateralGrid, BilateralSolver
+from bilateral import BilateralSolver
 from support.photo_problem import assert_close, photo
 from support.strategies import Array
 
@@ -51,7 +51,7 @@ def test_a_callback_that_returns_true_ends_the_solve(last: int, channels: tuple[
 
 def test_an_exception_in_the_callback_reaches_the_caller() -> None:
     problem = photo((60, 70), 0.1)
-    grid = BilateralGrid(problem.reference, **problem.options)
+    grid = problem.grid()
     solver = BilateralSolver(grid)
     expected = solver.solve(problem.target, problem.confidence)
 

@@ -28,13 +28,13 @@ def test_info(channels: tuple[int, ...]) -> None:
     assert 2 <= info.iterations == len(info.residuals)
     assert all(isinstance(r, float) and r >= 0 for r in info.residuals)
     assert info.residuals[-1] <= 1e-4 < info.residuals[-2]
-    assert info.n_vertices == BilateralGrid(problem.reference, **problem.options).n_vertices
+    assert info.n_vertices == problem.grid().n_vertices
     assert 0 < info.seconds <= elapsed
 
 
 def test_info_of_a_solve_on_a_grid() -> None:
     problem = photo((30, 40))
-    grid = BilateralGrid(problem.reference, **problem.options)
+    grid = problem.grid()
     x, info = BilateralSolver(grid).solve(problem.target, return_info=True)
     assert info.n_vertices == grid.n_vertices
     assert info.converged

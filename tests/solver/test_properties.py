@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bilateral
-from bilateral import BilateralGrid, BilateralSolver, ConvergenceWarning
+from bilateral import BilateralSolver, ConvergenceWarning
 from oracles import reference as oracle
 from support.photo_problem import EXACTLY, assert_close, may_stop_early, photo
 from support.strategies import Problem, problems, seeds
@@ -245,9 +245,7 @@ def test_a_solve_repeats_bit_for_bit(problem: Problem, options: dict[str, Any]) 
 @may_stop_early
 @given(problems())
 def test_one_solver_for_many_targets(problem: Problem) -> None:
-    solver = BilateralSolver(
-        BilateralGrid(problem.reference, **problem.options), problem.smoothness
-    )
+    solver = BilateralSolver(problem.grid(), problem.smoothness)
     double, single = problem.target, problem.target.astype(np.float32)
     for target in (double, single, double):
         x = solver.solve(target, problem.confidence)

@@ -111,6 +111,8 @@ WRONG: list[tuple[str, Any, type[Exception], str]] = [
     ("reference", torch.zeros(2, 1, 6, 8), ValueError, r"reference: .*\(2, 1, 6, 8\)"),
     ("reference", PHOTO.long(), TypeError, r"reference: .*torch.int64"),
     ("reference", at(PHOTO / 48, torch.nan), ValueError, r"reference: .*nan at row 2, column 3"),
+    ("reference", PHOTO.float(), ValueError, r"reference: .*up to 47\. Divide it by 255"),
+    ("reference", PHOTO / 48 - 1, ValueError, r"reference: .*down to -1\. Undo"),
     ("reference_max", 0, ValueError, r"reference_max: .*0"),
     ("sigma_xy", 0, ValueError, r"sigma_xy: .*0"),
     ("sigma_rgb", "8", TypeError, r"sigma_rgb: .*str"),

@@ -55,6 +55,11 @@ def as_dtype(values: Array, dtype: str) -> Array:
     return values.astype(dtype)
 
 
+def white(reference: Array) -> float:
+    """The `reference_max` that is the default of a dtype, and believed for any values."""
+    return WHITE[reference.dtype.name]
+
+
 @st.composite
 def references(draw: st.DrawFn, largest: int = 40, dtypes: tuple[str, ...] = tuple(WHITE)) -> Array:
     """Gray (H, W) or (H, W, 1), or RGB; floating-point ones sometimes leave 0..1."""
@@ -121,9 +126,16 @@ class Problem:
             "target": self.target,
             "confidence": self.confidence,
             "smoothness": self.smoothness,
+            "reference_max": white(self.reference),
             **self.options,
         }
         return bilateral.solve(self.reference, **(given | options))
+
+    def grid(self) -> bilateral.BilateralGrid:
+        """Build the grid."""
+        return bilateral.BilateralGrid(
+            self.reference, **self.options, reference_max=white(self.reference)
+        )
 
     def exact(self) -> Array:
         """Return the oracle's solution."""

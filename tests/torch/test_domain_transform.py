@@ -30,7 +30,7 @@ from support.filtered_tensors import (
     tensor,
     with_holes,
 )
-from support.strategies import CONFIDENCES, Array, references, seeds
+from support.strategies import CONFIDENCES, Array, references, seeds, white
 from support.strategies import weights as some_weights
 
 
@@ -59,7 +59,9 @@ def test_one_image_matches_the_oracle(
     expected, total = oracle.domain_transform(image, photo, 5, 50, iterations, mass)
     given_ = None if mass is None else torch.from_numpy(mass)
     found = bilateral.torch.domain_transform(
-        tensor(image), tensor(photo), 5, 50, iterations, weights=given_
+        *(tensor(image), tensor(photo), 5, 50, iterations),
+        weights=given_,
+        reference_max=white(photo),
     )
     assert found.dtype == getattr(torch, dtype)
     reached = total > 1e-18 * total.max()  # elsewhere rounding decides the oracle's result

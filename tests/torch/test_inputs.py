@@ -80,6 +80,40 @@ def test_whole_numbers_are_rounded() -> None:
     assert torch.equal(found, solve(PHOTO, target.float()).round().to(torch.uint8))
 
 
+def test_wide_integers_are_exact() -> None:
+    for dtype, value in (
+        (torch.int32, 2**24 + 1),
+        (torch.uint32, 2**32 - 1),
+        (torch.int64, 2**53),
+        (torch.uint64, 2**53 - 1),
+    ):
+        found = solve(PHOTO, torch.tensor(value, dtype=dtype).expand(2, 12, 16))
+        assert found.dtype == dtype
+        assert (found.numpy() == value).all()
+    largest = torch.tensor(2**64 - 1, dtype=torch.uint64).expand(2, 12, 16)
+    with pytest.raises(ValueError, match=rf"target: .*2\*\*53.*{2**64 - 1}"):
+        solve(PHOTO, largest)
+
+
+def test_aliases_of_keywords() -> None:
+    expected = bilateral.torch.solve(PHOTO, TARGET)
+    aliased: Any = {"photo": PHOTO, "depth": TARGET}
+    assert torch.equal(bilateral.torch.solve(**aliased), expected)
+    assert torch.equal(BilateralSolver()(**aliased), expected)
+    robust = bilateral.torch.solve_robust(PHOTO, TARGET)
+    assert torch.equal(bilateral.torch.solve_robust(**aliased), robust)
+    sigmas: Any = {"sigma_xy": 3, "sigma_rgb": 9}
+    filtered = bilateral.torch.domain_transform(TARGET, PHOTO, **sigmas)
+    assert torch.equal(bilateral.torch.domain_transform(**aliased, **sigmas), filtered)
+    scores: Any = {"probabilities": TARGET.softmax(0)}
+    refined = bilateral.torch.refine_segmentation(**scores, image=PHOTO)
+    assert torch.equal(bilateral.torch.refine_segmentation(**scores, photo=PHOTO), refined)
+    with pytest.raises(TypeError, match=r"^solve\(\) has no parameter 'lam'.*'smoothness'"):
+        bilateral.torch.solve(**aliased, lam=3)
+    with pytest.raises(TypeError, match=r"^BilateralSolver\(\) has no parameter 'lam'"):
+        BilateralSolver(lam=3)  # type: ignore[call-arg]
+
+
 def test_a_mask_is_a_confidence() -> None:
     mask = WEIGHT > 0.5
     torch.testing.assert_close(solve(PHOTO, TARGET, mask), solve(PHOTO, TARGET, mask.float()))
@@ -110,6 +144,8 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"photo": torch.zeros(2, 3, 12, 16)}, ValueError, r"reference: .* got \(2, 3, 12, 16\)"),
     ({"photo": PHOTO.long()}, TypeError, r"reference: .*torch.int64"),
     ({"photo": at(PHOTO, torch.nan)}, ValueError, r"reference: .*nan at row 2, column 3"),
+    ({"photo": 255 * PHOTO}, ValueError, r"reference: .*Divide it by 255, or give reference_max"),
+    ({"photo": PHOTO - 1}, ValueError, r"reference: .*down to -.*normalization"),
     ({"confidence": WEIGHT[1:]}, ValueError, r"confidence: .* got \(11, 16\)"),
     ({"confidence": WEIGHT.expand(2, 12, 16)}, ValueError, r"confidence: .*share"),
     ({"confidence": at(WEIGHT, -1)}, ValueError, r"confidence: .*-1.0 at row 2, column 3"),
@@ -117,6 +153,11 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"confidence": torch.zeros(12, 16)}, ValueError, r"target: .*got none"),
     ({"target": TARGET.to(torch.complex64)}, TypeError, r"target: .*complex64"),
     ({"target": TARGET * torch.nan}, ValueError, r"target: .*got none"),
+    ({"target": torch.full_like(TARGET, 2**60).long()}, ValueError, rf"target: .*{2**60}"),
+    ({"confidence": torch.full((12, 16), 2**60)}, ValueError, rf"confidence: .*{2**60}"),
+    ({"photo": PHOTO.to_sparse()}, TypeError, r"reference: .*sparse_coo.*to_dense"),
+    ({"target": TARGET.to_sparse()}, TypeError, r"target: .*sparse_coo.*to_dense"),
+    ({"confidence": WEIGHT.to_sparse()}, TypeError, r"confidence: .*sparse_coo.*to_dense"),
     ({"smoothness": -1.0}, ValueError, r"smoothness: .*above 0, got -1.0"),
     ({"smoothness": torch.tensor(-1.0)}, ValueError, r"smoothness: .*above 0, got -1.0"),
     ({"smoothness": torch.ones(2)}, ValueError, r"smoothness: expected one number"),

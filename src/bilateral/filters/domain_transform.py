@@ -19,6 +19,7 @@ MAX_PASSES = 64
 """Each pass squares the weights. After this many passes they are 0 or 1, and nothing changes."""
 
 
+@validation.keywords(photo="reference", target="image", depth="image")
 def domain_transform(
     image: ArrayLike,
     reference: ArrayLike,

@@ -63,8 +63,6 @@ def _comparable(values: Array) -> Array:
     if kind == "b":
         return values.view(np.uint8)
     if size > 2:
-        if size == 8:
-            validation.exact_in_float64("image", values)
         return values.astype(np.float64)
     return values if kind == "u" else values.view(f"u{size}") ^ _SIGN[size]
 

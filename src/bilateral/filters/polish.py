@@ -14,6 +14,7 @@ from bilateral.filters.block_means import BlockMeans
 Array = NDArray[Any]
 
 
+@validation.keywords(photo="reference", depth="image")
 def polish(
     image: ArrayLike,
     reference: ArrayLike,

@@ -16,6 +16,7 @@ Array = NDArray[Any]
 KINDS = ("depth", "disparity")
 
 
+@validation.keywords(photo="image", reference="image", target="depth")
 def defocus(
     image: ArrayLike,
     depth: ArrayLike,
@@ -40,7 +41,8 @@ def defocus(
     image : (H, W) or (H, W, 3) array
         uint8 or uint16 sRGB, or floating point linear light.
     depth : (H, W) array
-        One number per pixel, without holes. Refine it first: wrong depths are visible at edges.
+        One number per pixel, without holes. Refine it first by `refine_depth`, which fills holes:
+        wrong depths are visible at edges.
     focus : float
         The depth in focus, in the unit of `depth`.
     aperture : float
@@ -80,7 +82,7 @@ def defocus(
     >>> defocus(image, depth, focus=8, aperture=10)[8, 13:19].tolist()
     [84, 134, 169, 203, 225, 243]
     """
-    picture = validation.reference(image, None, name="image")
+    picture = validation.reference(image, None, name="image", any_scale=True)
     validation.choice("kind", kind, KINDS)
     shape = (picture.pixels.shape[0], picture.pixels.shape[1])
     z = validation.scene_depth(depth, shape, kind)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from bilateral import validation
 from bilateral.filters.domain_transform import MAX_PASSES, domain_transform, first_scale
 from bilateral.torch.inputs import as_maps, as_pixels
 
@@ -19,11 +21,20 @@ class FilterOptions(NamedTuple):
     iterations: int
     highest: float
     """Value of white in the reference."""
+    reference_max: float | None = None
+    """The same if the caller gave it."""
 
     @property
     def scale(self) -> tuple[float, float]:
         """-log of the first pass's weight, per pixel and per unit of the reference."""
         return first_scale(self.sigma_xy, self.sigma_rgb * (self.highest / 255), self.iterations)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The lowest and the highest value of a valid reference."""
+        if self.reference_max is None and self.highest == 1:
+            return validation.LOWEST, validation.HIGHEST
+        return -math.inf, math.inf
 
     @property
     def passes(self) -> int:
@@ -50,7 +61,7 @@ def apply(
                     options.sigma_rgb,
                     options.iterations,
                     weights=None if masses is None else masses[min(i, len(masses) - 1), 0],
-                    reference_max=options.highest,
+                    reference_max=options.reference_max,
                 )
             )
         except ValueError as error:

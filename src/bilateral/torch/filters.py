@@ -31,6 +31,7 @@ _MIN_MASS = 1e8
 gradient."""
 
 
+@validation.keywords(photo="reference", target="image", depth="image")
 def domain_transform(
     image: Tensor,
     reference: Tensor,
@@ -89,11 +90,14 @@ def domain_transform(
     batch = inputs.batch(reference, image, weights, _NAMES, channels=(1, 2, 3))
     dtype = batch.reference.dtype
     white = 1.0 if dtype.is_floating_point else float(torch.iinfo(dtype).max)
+    if reference_max is not None:
+        reference_max = white = validation.positive("reference_max", reference_max)
     options = FilterOptions(
         validation.positive("sigma_xy", sigma_xy),
         validation.positive("sigma_rgb", sigma_rgb),
         validation.count("iterations", iterations, 1),
-        white if reference_max is None else validation.positive("reference_max", reference_max),
+        white,
+        reference_max,
     )
     y = _run(batch.target, batch.confidence, batch.reference, options)
     return inputs.like_target(y, image)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from bilateral import validation
 from bilateral.torch import autograd, inputs
 from bilateral.torch.fast_path import Call
 from bilateral.torch.options import LayerOptions
 
 
+@validation.keywords(photo="reference", depth="target")
 def solve(
     reference: Tensor,
     target: Tensor,

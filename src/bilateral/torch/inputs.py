@@ -11,6 +11,8 @@ from torch import Tensor
 
 from bilateral import validation
 
+_WIDE = (torch.float64, torch.int32, torch.uint32, torch.int64, torch.uint64)
+
 
 class Batch(NamedTuple):
     """Tensors in the form that the operators take."""
@@ -54,8 +56,7 @@ def batch(
             f"{names.target}.unsqueeze(0) adds one."
         )
     values = target if target.ndim == 4 else target.unsqueeze(0)
-    wide = target.dtype in (torch.float64, torch.int32, torch.int64)
-    dtype = torch.float64 if wide else torch.float32
+    dtype = torch.float64 if is_wide(target.dtype) else torch.float32
     images = _reference(reference, values, target, names, channels)
     weights = None
     if confidence is not None:
@@ -63,6 +64,11 @@ def batch(
     if weights is not None and len(images) > 1:  # a shared confidence saves no matrix here
         weights = weights.expand(len(images), -1, -1, -1)
     return Batch(images, values.to(dtype), weights)
+
+
+def is_wide(dtype: torch.dtype) -> bool:
+    """Whether values of a dtype need float64: float32 would lose digits of them."""
+    return dtype in _WIDE
 
 
 def matrices(reference: Tensor, maps: Tensor, confidence: Tensor | None) -> int:
@@ -113,10 +119,30 @@ def _check_tensor(name: str, value: object, target: Tensor, names: Names) -> Non
             f"{name}: expected a tensor on {target.device}, where the {names.target} is, "
             f"got one on {value.device}. Call .to({names.target}.device) first."
         )
+    check_content(name, value)
     if value.dtype.is_complex or (value.dtype == torch.bool and name != names.confidence):
         raise TypeError(
             f"{name}: expected real numbers, got {value.dtype}. Convert it with .float() first."
         )
+
+
+def check_content(name: str, values: Tensor) -> None:
+    """Raise if a tensor is sparse, or has an integer that is too large for float64."""
+    if values.layout != torch.strided:
+        raise TypeError(
+            f"{name}: expected a dense tensor, got one of the layout {values.layout}. "
+            f"Call .to_dense() first."
+        )
+    integers = values.dtype in (torch.int64, torch.uint64) and values.numel() > 0
+    if not integers or torch.compiler.is_compiling() or values.device.type == "meta":
+        return
+    # PyTorch compares no unsigned integers: with the sign bit flipped, signed ones sort like them.
+    offset = 2**63 if values.dtype == torch.uint64 else 0
+    signed = values.view(torch.int64) ^ -offset
+    try:
+        validation.integer_range(name, int(signed.min()) + offset, int(signed.max()) + offset)
+    except RuntimeError:  # inside vmap, values cannot be read
+        return
 
 
 def _reference(

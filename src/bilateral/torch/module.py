@@ -38,6 +38,7 @@ reference_max
     (True, 2.0)
     """
 
+    @validation.keywords()
     def __init__(
         self,
         *,
@@ -70,6 +71,7 @@ reference_max
         """The paper's lambda: a number, or a differentiable tensor if it is learned."""
         return self._smoothness if self.log_smoothness is None else self.log_smoothness.exp()
 
+    @validation.keywords(photo="reference", depth="target")
     def forward(
         self, reference: Tensor, target: Tensor, confidence: Tensor | None = None
     ) -> Tensor:

@@ -12,6 +12,7 @@ from bilateral.torch import autograd, inputs
 from bilateral.torch.options import LayerOptions
 
 
+@validation.keywords(photo="reference", depth="target")
 def solve_robust(
     reference: Tensor,
     target: Tensor,

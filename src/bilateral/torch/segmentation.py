@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from bilateral import validation
 from bilateral.tasks.segmentation.policy import DEFAULTS, SegmentationOptions
 from bilateral.torch import operators
 from bilateral.torch.segmentation_batch import (
@@ -15,6 +16,7 @@ from bilateral.torch.segmentation_batch import (
 )
 
 
+@validation.keywords(photo="image", reference="image", target="probabilities")
 def refine_segmentation(
     probabilities: Tensor,
     image: Tensor,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bilateral import tasks, validation
 from bilateral.tasks.segmentation.policy import SegmentationOptions
+from bilateral.torch.inputs import check_content
 
 
 class SegmentationBatch(NamedTuple):
@@ -60,6 +61,7 @@ def scores_and_images(probabilities: Tensor, image: Tensor) -> tuple[Tensor, Ten
                 f"{name}: expected a tensor, since the other is one, got {type(value).__name__}. "
                 f"Use torch.as_tensor, or NumPy arrays for both."
             )
+        check_content(name, value)
         if value.ndim not in (3, 4) or value.numel() == 0:
             raise ValueError(
                 f"{name}: expected shape (C, H, W) or (B, C, H, W) with at least one value, got "
@@ -84,6 +86,8 @@ def one_per_pixel(name: str, value: Tensor, images: int) -> Tensor:
     """Return a map (B, H, W) from one of (H, W), (B, H, W) or (B, 1, H, W)."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name}: expected a tensor, got {type(value).__name__}.")
+    if name != "ignore":
+        check_content(name, value)
     maps = value.squeeze(1) if value.ndim == 4 and value.shape[1] == 1 else value
     maps = maps.unsqueeze(0) if maps.ndim == 2 else maps
     if maps.ndim != 3 or maps.shape[0] not in (1, images):

@@ -12,8 +12,15 @@ from bilateral.validation.arrays import (
     shape_at_least,
     vertex_values,
 )
-from bilateral.validation.dtypes import as_dtype, exact_in_float64
+from bilateral.validation.depth_maps import (
+    add_swap_hint,
+    depth_not_swapped,
+    warn_if_swapped,
+    warn_of_zeros,
+)
+from bilateral.validation.dtypes import as_dtype, integer_range
 from bilateral.validation.images import Features, Reference, features, reference
+from bilateral.validation.keywords import keywords
 from bilateral.validation.numbers import (
     choice,
     count,
@@ -37,6 +44,7 @@ from bilateral.validation.options import (
     none_without,
     smooth,
 )
+from bilateral.validation.photo_scale import HIGHEST, LOWEST, photo_range
 from bilateral.validation.segmentation import (
     Scores,
     are_logits,
@@ -74,10 +82,13 @@ from bilateral.validation.weights import (
 
 __all__ = [
     "BLURS",
+    "HIGHEST",
+    "LOWEST",
     "Features",
     "Reference",
     "Scores",
     "Target",
+    "add_swap_hint",
     "are_logits",
     "are_probabilities",
     "as_dtype",
@@ -88,9 +99,9 @@ __all__ = [
     "confidence_value",
     "count",
     "count_from_text",
+    "depth_not_swapped",
     "depth_target",
     "enlarged_shape",
-    "exact_in_float64",
     "features",
     "finite",
     "finite_values",
@@ -98,6 +109,8 @@ __all__ = [
     "fraction",
     "height_and_width",
     "image",
+    "integer_range",
+    "keywords",
     "last_solution",
     "loss",
     "loss_weights",
@@ -114,6 +127,7 @@ __all__ = [
     "one_or_two",
     "one_per_pixel",
     "ordered_interval",
+    "photo_range",
     "pixel_values",
     "pixel_weights",
     "positive",
@@ -134,4 +148,6 @@ __all__ = [
     "target",
     "vertex_values",
     "warm_start",
+    "warn_if_swapped",
+    "warn_of_zeros",
 ]

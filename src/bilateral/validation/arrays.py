@@ -5,14 +5,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral.validation.dtypes import compute_dtype, is_real
+from bilateral.validation.dtypes import compute_dtype, exact_in_float64, is_real
 from bilateral.validation.messages import position, quote
 
 Array = NDArray[Any]
 
 
 def real_array(name: str, value: ArrayLike) -> Array:
-    """Return an array of real numbers, of any shape."""
+    """Return an array of real numbers, of any shape, whose integers are exact in float64."""
+    array = any_real_array(name, value)
+    if array.dtype.kind in "iu" and array.dtype.itemsize > 4:
+        exact_in_float64(name, array)
+    return array
+
+
+def any_real_array(name: str, value: ArrayLike) -> Array:
+    """Return an array of real numbers, of any shape; integers may exceed float64."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name}: expected a plain array, got a masked array. "
@@ -20,7 +28,7 @@ def real_array(name: str, value: ArrayLike) -> Array:
         )
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError) as error:
+    except Exception as error:  # `__array__` of other libraries raises any error
         raise ValueError(f"{name}: expected an array, got {quote(value)}: {error}") from None
     if not is_real(array.dtype):
         raise TypeError(
@@ -103,7 +111,10 @@ def one_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 def real_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...], hint: str) -> Array:
     """Return one real number per pixel, in the dtype of `value`; `hint` ends the message."""
-    values = real_array(name, value)
+    return _one_per_pixel(name, real_array(name, value), shape, hint)
+
+
+def _one_per_pixel(name: str, values: Array, shape: tuple[int, ...], hint: str) -> Array:
     if values.shape != shape and values.shape != (*shape, 1):
         raise ValueError(
             f"{name}: expected one number per pixel, shape {shape}, got {values.shape}. {hint}"
@@ -113,7 +124,7 @@ def real_per_pixel(name: str, value: ArrayLike, shape: tuple[int, ...], hint: st
 
 def mask(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Return one bool per pixel, from bool or integers."""
-    values = real_per_pixel(name, value, shape, "Resize it first.")
+    values = _one_per_pixel(name, any_real_array(name, value), shape, "Resize it first.")
     if values.dtype.kind == "f":
         raise TypeError(
             f"{name}: expected bool or integers, got dtype {values.dtype}. "

@@ -45,16 +45,28 @@ def as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
             values = np.clip(values, np.finfo(dtype).min, np.finfo(dtype).max)
         return values.astype(dtype, copy=False)
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    # float64 cannot hold the largest 64-bit integers: clip at the largest float64 below them.
-    top = float(high) if int(float(high)) <= high else np.nextafter(float(high), 0.0)
-    return np.clip(np.rint(values), low, top).astype(dtype)
+    rounded = np.rint(values)
+    # Floating point may lack the largest integer: clip at the largest number below it first.
+    top = rounded.dtype.type(high)
+    if int(top) > high:
+        top = np.nextafter(top, rounded.dtype.type(0))
+    integers = np.clip(rounded, low, top).astype(dtype)
+    if int(top) < high:
+        integers[rounded > top] = high
+    return integers
 
 
 def exact_in_float64(name: str, values: Array) -> None:
     """Raise if an integer is too large for float64 to distinguish it from its neighbours."""
-    low, high = int(values.min()), int(values.max())
+    if values.size > 0:
+        integer_range(name, int(values.min()), int(values.max()))
+
+
+def integer_range(name: str, low: int, high: int) -> None:
+    """Raise if float64 cannot hold all integers between two."""
     if max(-low, high) > 2**53:
         raise ValueError(
-            f"{name}: expected integers from -2**53 to 2**53, got {low} to {high}. "
-            f"Subtract an offset first."
+            f"{name}: expected integers from -2**53 to 2**53, which float64 holds exactly, got "
+            f"values from {low} to {high}. Subtract an offset or divide first, or convert to "
+            f"float64 to accept its rounding."
         )

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral.validation.arrays import real_array
+from bilateral.validation.arrays import any_real_array, real_array
 from bilateral.validation.dtypes import compute_dtype
 from bilateral.validation.messages import quote
 from bilateral.validation.numbers import is_sequence, one_for_each, positive
+from bilateral.validation.photo_scale import photo_range
 
 Array = NDArray[Any]
 
@@ -32,9 +33,13 @@ def reference(
     channels: Collection[int] = (1, 3),
     video: bool = False,
     name: str = "reference",
+    any_scale: bool = False,
 ) -> Reference:
-    """Return a gray or RGB image or video: uint8, uint16 or floating point, of any strides."""
-    pixels = real_array(name, value)
+    """Return a gray or RGB image or video: uint8, uint16 or floating point, of any strides.
+
+    Without `highest`, floating-point values must suit a white of 1, unless `any_scale`.
+    """
+    pixels = any_real_array(name, value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     if pixels.dtype not in (np.uint8, np.uint16) and pixels.dtype.kind != "f":
         raise TypeError(
@@ -53,6 +58,8 @@ def reference(
         )
     if pixels.dtype.kind == "f":
         pixels = pixels.astype(np.float64 if pixels.dtype.itemsize > 4 else np.float32, copy=False)
+        if highest is None and not any_scale:
+            pixel_range(name, pixels)
     if highest is not None:
         highest = positive("reference_max", highest)
     else:
@@ -60,11 +67,23 @@ def reference(
     return Reference(np.ascontiguousarray(pixels), highest)
 
 
+def pixel_range(name: str, pixels: Array, has_parameter: bool = True) -> None:
+    """Raise if finite floating-point pixels contradict a white of 1; others are checked later."""
+    low, high = float(pixels.min()), float(pixels.max())
+    if math.isfinite(low) and math.isfinite(high):
+        photo_range(name, low, high, has_parameter)
+
+
 def _wrong_shape(name: str, shape: tuple[int, ...], pixels: Array, video: bool) -> ValueError:
     axes = 3 if video else 2
     hint = " Channels come last."
     if pixels.ndim == axes + 1 and pixels.shape[-1] == 4:
-        hint = f" Drop the alpha channel: {name}[..., :3]."
+        hint = (
+            f" Drop the alpha channel: {name}[..., :3]. For other channels than colours, use "
+            f"BilateralGrid.from_features."
+        )
+    elif not video and pixels.ndim == 3 and 4 < pixels.shape[-1] <= MAX_FEATURES:
+        hint += " For other channels than colours, use BilateralGrid.from_features."
     elif not video and pixels.ndim == 4:
         hint = " A video needs sigma_t, the size of a cell in frames."
     expected = (
@@ -93,7 +112,8 @@ def features(
     pixels = real_array("features", value)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     sigma_per_axis = is_sequence(sigma_space)
-    axes = np.size(sigma_space) if sigma_per_axis else max(pixels.ndim - 1, 2)
+    per_axis: Any = sigma_space
+    axes = len(per_axis) if sigma_per_axis else max(pixels.ndim - 1, 2)
     if axes not in (2, 3):
         raise ValueError(
             f"sigma_space: expected one number, or one for each of the axes (y, x) or (t, y, x), "

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral.validation.arrays import real_array, real_per_pixel, shape_of_pixels, two_axes
+from bilateral.validation.depth_maps import size_hint
 from bilateral.validation.dtypes import compute_dtype, result_dtype
 from bilateral.validation.messages import quote
 
@@ -51,7 +52,8 @@ def target(
 
 def depth_target(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | None) -> Target:
     """Return a depth map (H, W) of the reference's size, of any real dtype."""
-    values = real_per_pixel("depth", value, shape, "Resize it to the reference first.")
+    depth = real_array("depth", value)
+    values = real_per_pixel("depth", depth, shape, size_hint(depth.shape, shape))
     return target(values, shape, dtype, name="depth")
 
 

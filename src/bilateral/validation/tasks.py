@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bilateral.validation.arrays import finite_values, real_array, real_per_pixel, shape_at_least
-from bilateral.validation.images import Reference, reference
+from bilateral.validation.images import Reference, pixel_range, reference
 from bilateral.validation.messages import position, quote
 from bilateral.validation.numbers import positive
 
@@ -46,11 +46,14 @@ def ordered_interval(lower: Array, upper: Array) -> None:
 
 
 def stereo_pair(
-    left: ArrayLike, right: ArrayLike, left_max: float | None
+    left: ArrayLike, right: ArrayLike, left_max: float | None, any_scale: bool = False
 ) -> tuple[Reference, Array]:
-    """Return the left view as a reference and the pixels of the right view: finite, of one size."""
-    left_view = reference(left, left_max, name="left")
-    right_view = reference(right, None, name="right")
+    """Return the left view as a reference and the pixels of the right view: finite, of one size.
+
+    The left view must have its white at `left_max` or at its dtype's default, unless `any_scale`.
+    """
+    left_view = reference(left, left_max, name="left", any_scale=any_scale)
+    right_view = reference(right, None, name="right", any_scale=True)
     if right_view.pixels.shape != left_view.pixels.shape:
         raise ValueError(
             f"right: expected the shape of left, {np.shape(left)}, got {np.shape(right)}. "
@@ -80,7 +83,11 @@ def scribbles(value: ArrayLike, gray: Reference) -> Reference:
         )
     same_dtype = picture.dtype.newbyteorder("=") == gray.pixels.dtype
     highest = gray.highest if same_dtype else None
-    return reference(picture, highest, channels=(3, 4), name="scribbles")
+    layer = reference(picture, highest, channels=(3, 4), name="scribbles", any_scale=True)
+    if picture.dtype.kind == "f" and layer.highest == 1:
+        finite = layer.pixels[np.isfinite(layer.pixels)]
+        pixel_range("scribbles", finite if finite.size else np.zeros(1), has_parameter=False)
+    return layer
 
 
 def some_strokes(has_strokes: bool, reason: str) -> None:
@@ -104,14 +111,16 @@ def strokes_not_swapped(swapped: bool) -> None:
 
 def scene_depth(value: ArrayLike, shape: tuple[int, int], kind: str) -> Array:
     """Return one number per pixel: a depth above 0, maybe infinite, or a finite disparity."""
-    values = real_per_pixel("depth", value, shape, "Resize it to the image first.")
+    hint = "Resize it to the image first; the order is defocus(image, depth)."
+    values = real_per_pixel("depth", value, shape, hint)
     values = values.astype(np.float64)
     expected = "numbers above 0" if kind == "depth" else "finite numbers"
     valid = values > 0 if kind == "depth" else np.isfinite(values)
     if not valid.all():
         at = tuple(np.argwhere(~valid)[0].tolist())
+        marked = ", invalid=0" if values[at] == 0 else ""
         raise ValueError(
             f"depth: expected {expected} for kind={kind!r}, got {values[at]} at {position(at)}. "
-            f"Fill holes first: set them to NaN and call bilateral.solve(image, depth)."
+            f"Fill holes first: bilateral.tasks.refine_depth(depth, image{marked})."
         )
     return values

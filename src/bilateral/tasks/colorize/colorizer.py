@@ -43,6 +43,7 @@ _LEAST_FILTER = 4.0
 """Smallest sigma of the domain transform in pixels; otherwise it is half a cell."""
 
 
+@validation.keywords(photo="gray", reference="gray")
 def colorize(
     gray: ArrayLike,
     scribbles: ArrayLike,
@@ -114,7 +115,7 @@ def colorize(
         smoothness=smoothness,
         reference_max=reference_max,
     )
-    return colorizer._colorize(scribbles, mask, stacklevel=3)
+    return colorizer._colorize(scribbles, mask, stacklevel=4)
 
 
 class Colorizer:
@@ -138,6 +139,7 @@ class Colorizer:
     True
     """
 
+    @validation.keywords(photo="gray", reference="gray")
     def __init__(
         self,
         gray: ArrayLike,

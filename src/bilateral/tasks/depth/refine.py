@@ -54,6 +54,7 @@ PRESETS = {
 }
 
 
+@validation.keywords(photo="reference", target="depth")
 def refine_depth(
     depth: ArrayLike,
     reference: ArrayLike,
@@ -91,7 +92,8 @@ def refine_depth(
         background. "sparse": few known pixels, such as a LiDAR's. For "stereo" and "sparse", the
         value 0 is unknown.
     invalid : float or floats, optional
-        Values that mean "unknown", such as 0 in many 16-bit files.
+        Values that mean "unknown", such as 0 in many 16-bit files. Without it, a map whose zeros
+        are far from all other values causes a warning.
     mask : (H, W) array of bool or integers, optional
         0 where the map is unknown, such as the result of a left-right check.
     sigma_xy : float, optional
@@ -126,6 +128,7 @@ def refine_depth(
     >>> refined.dtype, np.unique(refined).tolist()
     (dtype('uint16'), [1500, 3000])
     """
+    validation.depth_not_swapped("refine_depth", "depth", depth, reference)
     guide = validation.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]
     checked = validation.depth_target(depth, shape, dtype)
@@ -137,6 +140,7 @@ def refine_depth(
     trust = _trust(values, confidence, mask, unknown)
     known = trust > 0
     validation.some_known("depth", known)
+    validation.warn_of_zeros("depth", values, known, stacklevel=3)
     middle = float(np.median(values[known]))
     unit = _unit(values, known, kind) if scale is None else validation.positive("scale", scale)
     grid = BilateralGrid(

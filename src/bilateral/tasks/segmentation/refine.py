@@ -27,6 +27,7 @@ from bilateral.tasks.segmentation.small_regions import clean_labels
 Array = NDArray[Any]
 
 
+@validation.keywords(photo="image", reference="image", target="probabilities")
 def refine_segmentation(
     probabilities: ArrayLike,
     image: ArrayLike,

@@ -61,7 +61,7 @@ def match_blocks(
     >>> bool(abs(target[:, 10:-4] - 5).max() < 0.1), bool(c[:, 10:-4].min() > 0.8)
     (True, True)
     """
-    left_view, right_pixels = validation.stereo_pair(left, right, None)
+    left_view, right_pixels = validation.stereo_pair(left, right, None, any_scale=True)
     max_disparity = validation.count("max_disparity", max_disparity, 1)
     window = validation.odd("window", window, _MAX_WINDOW)
     margin = validation.not_negative("margin", margin)

@@ -40,6 +40,7 @@ _EDGE_PER_NOISE = 0.2
 """Size of an edge in the polished map, relative to the noise."""
 
 
+@validation.keywords(photo="reference", depth="depth_lowres", target="depth_lowres")
 def superres_depth(
     depth_lowres: ArrayLike,
     reference: ArrayLike,
@@ -73,7 +74,8 @@ def superres_depth(
     confidence : (h, w) array, optional
         Weight of each value relative to the others. Default: 1 everywhere.
     invalid : float or floats, optional
-        Values that mean a hole, such as 0.
+        Values that mean a hole, such as 0. Without it, a map whose zeros are far from all other
+        values causes a warning.
     keep_holes : bool
         If true, holes of the depth map stay holes: NaN, or the (first) `invalid` value. Otherwise
         they are filled from their surroundings.
@@ -96,6 +98,7 @@ def superres_depth(
     >>> superres_depth(depth, photo)[16, [0, 26, 27, 47]].round(2).tolist()
     [1.0, 1.0, 3.0, 3.0]
     """
+    validation.depth_not_swapped("superres_depth", "depth_lowres", depth_lowres, reference)
     validation.choice("preset", preset, PRESETS)
     hole_values = validation.number_list("invalid", invalid)
     low = validation.lowres_depth("depth_lowres", depth_lowres, hole_values, dtype)
@@ -104,6 +107,7 @@ def superres_depth(
     trust = validation.pixel_weights("confidence", confidence, low.values.shape, low.values.dtype)
     known = np.isfinite(low.values) & (trust > 0)
     validation.some_known("depth_lowres", known)
+    validation.warn_of_zeros("depth_lowres", low.values, known, stacklevel=3)
     padded = validation.enlarged_shape("factor", factor, low.values.shape, shape)
     pixels = np.pad(
         guide.pixels, [(0, padded[0] - shape[0]), (0, padded[1] - shape[1]), (0, 0)], mode="edge"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from bilateral import color
+from bilateral import color, validation
 from bilateral.backends.cuda.grid.bistochastize import bistochastize
 from bilateral.backends.cuda.grid.grid import Grid, build_grid
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
@@ -95,14 +97,30 @@ def build_batch_grid(
         options.grid.sigma_xy,
         rooms,
         edge_guard=policy.EDGE_GUARD,
+        largest=_largest(reference, options),
     )
-    may_be_infinite = rooms is None and reference.dtype.is_floating_point
-    if may_be_infinite and bool(grid.tile_keys.out_of_range) and not _is_finite(reference):
-        raise ValueError("reference: expected finite values, got NaN or infinity.")
+    may_be_invalid = rooms is None and reference.dtype.is_floating_point
+    if may_be_invalid and bool(grid.tile_keys.out_of_range):
+        _check_range(reference, options)
     unit = max(options.grid.blur)
     centre, space, range_ = (weight / unit for weight in options.grid.blur)
     return BatchGrid(grid, (centre, space, range_), hierarchy)
 
 
-def _is_finite(values: Tensor) -> bool:
-    return bool(torch.isfinite(values).all())
+def _has_default_white(reference: Tensor, options: LayerOptions) -> bool:
+    return reference.dtype.is_floating_point and options.grid.reference_max is None
+
+
+def _largest(reference: Tensor, options: LayerOptions) -> float:
+    """Return the largest value of a valid reference."""
+    default = _has_default_white(reference, options)
+    return validation.HIGHEST if default else sys.float_info.max
+
+
+def _check_range(reference: Tensor, options: LayerOptions) -> None:
+    """Raise if a reference has values that are not finite, or that contradict its white."""
+    low, high = (float(value) for value in torch.aminmax(reference))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError("reference: expected finite values, got NaN or infinity.")
+    if _has_default_white(reference, options):
+        validation.photo_range("reference", low, high)

@@ -23,7 +23,7 @@ def apply(
     """
     capturing = image.is_cuda and torch.cuda.is_current_stream_capturing()
     weighted = weights is not None or capturing
-    arguments = image, weights, reference, options.scale, options.passes
+    arguments = image, weights, reference, options.scale, options.passes, options.limits
     with on_device_of(image):
         y, flags = domain_transform.domain_transform(*arguments, weighted)
         if capturing:  # the host cannot read flags

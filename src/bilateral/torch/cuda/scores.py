@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bilateral import validation
 from bilateral.tasks.segmentation import policy
+from bilateral.torch.inputs import is_wide
 from bilateral.torch.segmentation_batch import SegmentationBatch, as_array
 
 
@@ -60,9 +61,8 @@ def convert(batch: SegmentationBatch) -> SegmentationBatch:
     images = images.to(device)
     if images.dtype in (torch.uint16, torch.float16, torch.bfloat16):
         images = images.float()
-    wide = scores.dtype in (torch.float64, torch.int32, torch.int64)
     return batch._replace(
-        scores=scores.to(torch.float64 if wide else torch.float32),
+        scores=scores.to(torch.float64 if is_wide(scores.dtype) else torch.float32),
         images=images,
         confidence=confidence
         if isinstance(confidence, str)
@@ -71,7 +71,7 @@ def convert(batch: SegmentationBatch) -> SegmentationBatch:
     )
 
 
-def compute_stats(batch: SegmentationBatch, of_integers: bool) -> list[ScoreStats]:
+def compute_stats(batch: SegmentationBatch, of_integers: bool, white: float) -> list[ScoreStats]:
     """Compute the statistics of a converted batch, and wait for the device.
 
     `of_integers` tells whether the scores were integers before the conversion.
@@ -89,7 +89,10 @@ def compute_stats(batch: SegmentationBatch, of_integers: bool) -> list[ScoreStat
     lowest = torch.where(any_whole, math.inf, lowest)
     valid = torch.ones(count, dtype=torch.bool, device=device)
     if images.is_floating_point():
-        valid &= images.isfinite().flatten(1).all(1)
+        low, high = -math.inf, math.inf
+        if batch.reference_max is None and white == 1:
+            low, high = validation.LOWEST, validation.HIGHEST
+        valid &= (images.isfinite() & (images >= low) & (images <= high)).flatten(1).all(1)
     if values.shape[1] == 1 and of_integers and not batch.logits:
         valid &= ((values >= 0) & (values <= 1)).flatten(1).all(1)
     min_confidence = torch.ones(count, dtype=torch.float64, device=device)

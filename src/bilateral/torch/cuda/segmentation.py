@@ -41,7 +41,7 @@ def refine(batch: SegmentationBatch) -> Tensor:
     """
     white = scores.check_without_values(batch)
     converted = scores.convert(batch)
-    stats = scores.compute_stats(converted, not batch.scores.is_floating_point())
+    stats = scores.compute_stats(converted, not batch.scores.is_floating_point(), white)
     several = batch.scores.shape[1] > 1
     logits = batch.logits
     if logits is None:

@@ -341,6 +341,12 @@ def test_an_image_that_is_not_finite() -> None:
         bilateral.torch.refine_segmentation(planes(network()), image)
 
 
+@pytest.mark.usefixtures("exact")
+def test_an_image_of_another_scale() -> None:
+    with pytest.raises(ValueError, match=r"image: .*reference_max=255"):
+        bilateral.torch.refine_segmentation(planes(network()), 255 * planes(PHOTO))
+
+
 @pytest.mark.smoke
 @pytest.mark.usefixtures("exact")
 @pytest.mark.skipif(COMPILED, reason="the interpreter looks at addresses")

@@ -3,6 +3,8 @@
 Without a GPU the kernels run in Triton's interpreter, one number at a time: images are tiny.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -244,3 +246,21 @@ def test_errors_name_the_argument():
     reference[0, 0, 0, 0] = torch.nan
     with pytest.raises(ValueError, match="reference: expected finite values"):
         cuda_operators.solve(fail, reference, target, None, one, None, *options.arguments)
+    reference[0, 0, 0, 0] = torch.inf
+    with pytest.raises(ValueError, match="reference: expected finite values"):
+        cuda_operators.solve(fail, reference, target, None, one, None, *options.arguments)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("sigma", [8.0, 0.01])  # keys of 32 and of 64 bits
+@pytest.mark.parametrize(("value", "told"), [(255.0, "Divide it by 255"), (-2.0, "Undo")])
+def test_the_scale_of_a_reference_is_checked(sigma, value, told):
+    reference = torch.zeros(1, 3, 4, 4, device=DEVICE)
+    reference[0, 1, 2, 3] = value
+    target = torch.zeros(1, 1, 4, 4, device=DEVICE)
+    one = torch.tensor(1.0, dtype=torch.float64)
+    options = layer_options((2.0, sigma, sigma), 1e-3, 10, "pyramid")
+    with pytest.raises(ValueError, match=f"^reference: .*{told}"):
+        cuda_operators.solve(fail, reference, target, None, one, None, *options.arguments)
+    believed = replace(options, grid=replace(options.grid, reference_max=1.0))
+    cuda_operators.solve(fail, reference, target, None, one, None, *believed.arguments)

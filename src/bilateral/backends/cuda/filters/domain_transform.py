@@ -44,6 +44,7 @@ def domain_transform(
     reference: Tensor,
     scale: Scale,
     passes: int,
+    limits: tuple[float, float],
     weighed: bool,
 ) -> tuple[Tensor, Tensor]:
     """Filter images, and return the result and flags for `read_flags`.
@@ -60,6 +61,8 @@ def domain_transform(
         As in `backends.cpu.domain_transform`, for the first pass.
     passes : int
         Each pass filters rows, then columns, with the squares of the previous pass's fractions.
+    limits : tuple of float
+        The lowest and the highest value of a valid reference.
     weighed : bool
         If false, all pixels count the same, and unknown pixels count as 0.
     """
@@ -68,7 +71,7 @@ def domain_transform(
     values = image.new_empty(image.shape)
     mass = image.new_empty((images, 1, height, width)) if weighed else None
     flags = torch.zeros(images * _FLAGS.value + 1, dtype=torch.int32, device=image.device)
-    across, down = neighbour_weights(reference, scale, image.dtype, flags[-1:])
+    across, down = neighbour_weights(reference, scale, image.dtype, flags[-1:], limits)
     _prepare[(images * blocks,)](
         image.contiguous(),
         None if weights is None else weights.contiguous(),
@@ -92,7 +95,7 @@ def domain_transform(
 
 def transposed(g: Tensor, reference: Tensor, scale: Scale, passes: int) -> Tensor:
     """Return F^T g of (B, K, H, W), where F g is the filtered g without weights."""
-    across, down = neighbour_weights(reference, scale, g.dtype, None)
+    across, down = neighbour_weights(reference, scale, g.dtype)
     lines = _LineFilter(g.clone(memory_format=torch.contiguous_format), None, Kind.TRANSPOSED)
     for squarings in range(passes - 1, -1, -1):
         lines.filter_columns(down, squarings)

@@ -1,5 +1,7 @@
 """Compute the weights of the domain transform (Gastal & Oliveira 2011) from reference images."""
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -20,7 +22,11 @@ _FAR: tl.constexpr = tl.constexpr(1e4)
 
 
 def neighbour_weights(
-    reference: Tensor, scale: Scale, dtype: torch.dtype, flag: Tensor | None
+    reference: Tensor,
+    scale: Scale,
+    dtype: torch.dtype,
+    flag: Tensor | None = None,
+    limits: tuple[float, float] = (-math.inf, math.inf),
 ) -> tuple[Tensor, Tensor]:
     """Return the fractions that each pixel takes from its left and from its upper neighbour.
 
@@ -32,14 +38,16 @@ def neighbour_weights(
     dtype : torch.dtype
         Of the fractions, (B or 1, H, W) each; 0 where there is no neighbour.
     flag : Tensor or None
-        (1,) int32: set to 1 if a value of the reference is not finite.
+        (1,) int32: set to 1 if a value of the reference is not finite, or beyond `limits`.
+    limits : tuple of float
     """
     if reference.dtype == torch.uint16:
         reference = reference.to(torch.int32)
     floating = reference.dtype.is_floating_point
     real = torch.promote_types(dtype, reference.dtype) if floating else dtype
     most = torch.finfo(real).max
-    numbers = constant(tuple(min(number, most) for number in scale), real, reference.device)
+    finite = tuple(max(min(number, most), -most) for number in (*scale, *limits))
+    numbers = constant(finite, real, reference.device)
     images, channels, height, width = reference.shape
     across = torch.empty((images, height, width), dtype=dtype, device=reference.device)
     down = torch.empty_like(across)
@@ -76,7 +84,8 @@ def _neighbour_weights(
 ):
     """Store exp(-(step + level * difference)), as core/filters/domain_weights.hpp.
 
-    `numbers` holds step and level; the difference is summed over channels.
+    `numbers` holds step, level and the limits of valid values; the difference is summed over
+    channels.
     """
     program = tl.program_id(0)
     image, i = program // blocks, (program % blocks) * BLOCK + tl.arange(0, BLOCK)
@@ -84,6 +93,7 @@ def _neighbour_weights(
     inside = i < pixels
     left, up = inside & (i % width > 0), inside & (i >= width)
     step, level = tl.load(numbers), tl.load(numbers + 1)
+    lowest, highest = tl.load(numbers + 2), tl.load(numbers + 3)
     real: tl.constexpr = numbers.dtype.element_ty
     kind: tl.constexpr = real if FLOATING else tl.int32
     dx, dy = tl.zeros((BLOCK,), kind), tl.zeros((BLOCK,), kind)
@@ -94,8 +104,7 @@ def _neighbour_weights(
         dx += tl.abs(value - tl.load(reference + at - 1, mask=left, other=0).to(kind))
         dy += tl.abs(value - tl.load(reference + at - width, mask=up, other=0).to(kind))
         if FLOATING:
-            most = MAX64 if kind == tl.float64 else MAX32
-            invalid |= tl.where(tl.abs(value) <= most, 0, 1)
+            invalid |= tl.where((value >= lowest) & (value <= highest), 0, 1)
         at += pixels
     to = image.to(tl.int64) * pixels + i
     tl.store(across + to, _decay(dx.to(real), step, level, left, across), mask=inside)

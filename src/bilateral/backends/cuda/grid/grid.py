@@ -1,6 +1,7 @@
 """Build the bilateral grids of a batch of images."""
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,6 +93,7 @@ def build_grid(
     rooms: Sequence[int] | None = None,
     *,
     edge_guard: float,
+    largest: float = sys.float_info.max,
 ) -> Grid:
     """Build the grids of a batch of images.
 
@@ -111,6 +113,8 @@ def build_grid(
         As `Grid.rooms`. Without them, the host waits for the device to learn the sizes.
     edge_guard : float
         Added to each coordinate, in cells, before it is rounded down.
+    largest : float
+        Largest valid pixel. Larger ones are reported, even if keys can hold their cells.
     """
     images, channels, height, width = pixels.shape
     tiles = tile_layout(height, width, float(sigma_xy), edge_guard, pixels.device)
@@ -118,11 +122,11 @@ def build_grid(
         highest = max(highest, float(torch.iinfo(pixels.dtype).max))
         if pixels.dtype == torch.int32:  # converted from 16 bits
             highest = min(highest, 65535.0)
-    bins = make_binning(matrix, offset, sigmas, highest, edge_guard, pixels.device)
+    bins = make_binning(matrix, offset, sigmas, highest, edge_guard, pixels.device, largest)
     tile_keys = find_keys(pixels, tiles, bins, None if rooms is None else rooms[0])
     may_exceed = pixels.dtype.is_floating_point and bins.field <= NARROW_FIELD
     if rooms is None and may_exceed and bool(tile_keys.out_of_range):
-        bins = make_binning(matrix, offset, sigmas, math.inf, edge_guard, pixels.device)
+        bins = make_binning(matrix, offset, sigmas, math.inf, edge_guard, pixels.device, largest)
         tile_keys = find_keys(pixels, tiles, bins, None)
     order = sort_vertices(tile_keys, tiles, bins, images)
     parent = assign_pixels(tile_keys, order, tiles, (images, height, width))

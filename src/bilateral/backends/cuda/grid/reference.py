@@ -1,6 +1,6 @@
 """Turn reference pixels into keys: affine features, cells, and their packing into one integer."""
 
-import math
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -42,11 +42,13 @@ def make_binning(
     highest: float,
     edge_guard: float,
     device: torch.device,
+    largest: float = sys.float_info.max,
 ) -> Binning:
     """Choose the key layout for the features ``matrix @ pixel + offset`` in cells of `sigmas`.
 
     Keys have 32 bits if the cells of pixels from 0 to `highest` fit. Otherwise they have 64 bits
-    and take any pixels: cell 0 lies in the middle of the field.
+    and take any pixels: cell 0 lies in the middle of the field. Then pixels above `largest` are
+    reported.
     """
     rows = tuple(
         (*(value / sigma for value in row), shift / sigma + edge_guard)
@@ -57,7 +59,7 @@ def make_binning(
     most = max(sum(max(v, 0.0) for v in row[:-1]) * highest + row[-1] for row in rows)
     if least >= 0 and most < 2**NARROW_FIELD:
         return Binning(affine, max(1, int(most).bit_length()), 0, highest)
-    return Binning(affine, _WIDE_FIELD, 1 << (_WIDE_FIELD - 1), math.inf)
+    return Binning(affine, _WIDE_FIELD, 1 << (_WIDE_FIELD - 1), largest)
 
 
 @triton.jit
