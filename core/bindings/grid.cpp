@@ -19,7 +19,7 @@
 #include "grid/pyramid_transfer.hpp"
 #include "grid/splat.hpp"
 #include "solve/components.hpp"
-#include "solve/data_support.hpp"
+#include "solve/count_loose.hpp"
 #include "solve/probes.hpp"
 
 namespace bilateral {
@@ -147,12 +147,10 @@ void bound_with_data(const BoundGrid& self, const Input<T>& weight, const Output
 }
 
 template <class T>
-std::tuple<double, double> bound_data_support(const BoundGrid& self, const Input<T>& weight,
-                                              double least, int threads) {
+double bound_count_loose(const BoundGrid& self, const Input<T>& weight, double least, int threads) {
   require(weight.size() == self.grid().vertices, "weight does not match the grid");
   const nb::gil_scoped_release release;
-  const DataSupport support = data_support(self.grid(), weight.data(), least, threads);
-  return {support.faint, support.loose};
+  return count_loose(self.grid(), weight.data(), least, threads);
 }
 
 std::tuple<double, double, double> build_seconds(const BoundGrid& self) {
@@ -192,9 +190,9 @@ void define_operators(nb::class_<BoundGrid>& grid) {
            "b"_a.noconvert(), "threads"_a, "Write random right-hand sides with the covariance A.")
       .def("with_data", &bound_with_data<T>, "weight"_a.noconvert(), "out"_a.noconvert(),
            "Write whether each vertex is connected to a vertex with a weight above 0.")
-      .def("data_support", &bound_data_support<T>, "weight"_a.noconvert(), "least"_a, "threads"_a,
-           "Return the number of pixels at vertices with a weight below `least` per pixel, and of "
-           "those among them whose neighbours are all such vertices.");
+      .def("count_loose", &bound_count_loose<T>, "weight"_a.noconvert(), "least"_a, "threads"_a,
+           "Return the number of pixels at vertices that have a weight below `least` per pixel, as "
+           "all their neighbours do.");
 }
 
 }  // namespace

@@ -114,12 +114,12 @@ class Grid:
         """
 
     @overload
-    def data_support(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], least: float, threads: int) -> tuple[float, float]: ...
+    def count_loose(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], least: float, threads: int) -> float: ...
 
     @overload
-    def data_support(self, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], least: float, threads: int) -> tuple[float, float]:
+    def count_loose(self, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], least: float, threads: int) -> float:
         """
-        Return the number of pixels at vertices with a weight below `least` per pixel, and of those among them whose neighbours are all such vertices.
+        Return the number of pixels at vertices that have a weight below `least` per pixel, as all their neighbours do.
         """
 
     @overload

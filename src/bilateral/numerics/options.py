@@ -77,6 +77,8 @@ class SolveOptions(Options):
     """Start of PCG; None: the start that suits the preconditioner."""
     fixed_steps: bool = False
     """Take exactly `max_iterations` steps, whatever the error."""
+    checks_error: bool = True
+    """Let multigrid check an error estimate that may not hold; see `policy.estimate_holds`."""
     exact: bool = False
     """Solve to a fraction of the tolerance, as the gradient of a confidence needs it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,17 +23,23 @@ Callback = Callable[[int, float], Any]
 Outcome = cpu.Outcome
 
 
-def data_support(grid: BilateralGrid, system: System) -> tuple[float, float]:
-    """Compute the fractions of pixels at faint and at loose vertices, as `policy` defines them."""
-    least = system.smoothness / policy.EASY_SMOOTHNESS
-    faint, loose = cpu.data_support(core_of(grid), system.weight, least)
-    pixels = math.prod(grid.shape)
-    return faint / pixels, loose / pixels
+def _faint_fraction(grid: BilateralGrid, system: System) -> float:
+    """Compute the fraction of pixels at faint vertices, as `policy` defines them."""
+    mass = core_of(grid).mass()
+    # float64 holds any of these numbers.
+    enough = np.float64(system.smoothness / policy.EASY_SMOOTHNESS) * mass
+    return float(mass[system.weight < enough].sum(dtype=np.float64)) / math.prod(grid.shape)
+
+
+def _loose_fraction(grid: BilateralGrid, system: System) -> float:
+    """Compute the fraction of pixels at loose vertices, as `policy` defines them."""
+    least = system.smoothness / policy.LOOSE_SMOOTHNESS
+    return cpu.count_loose(core_of(grid), system.weight, least) / math.prod(grid.shape)
 
 
 def choose_preconditioner(grid: BilateralGrid, system: System, options: SolveOptions) -> str:
     """Choose the preconditioner of a system; call it once per solve."""
-    support, weight = cache(partial(data_support, grid, system)), system.weight
+    weight = system.weight
     return policy.choose_preconditioner(
         options.preconditioner,
         smoothness=system.smoothness,
@@ -41,8 +47,8 @@ def choose_preconditioner(grid: BilateralGrid, system: System, options: SolveOpt
         confidence=float(weight.sum(dtype=np.float64)),
         every_vertex_has_data=bool(weight.min() > 0),
         tolerance=options.tolerance,
-        faint_fraction=lambda: support()[0],
-        loose_fraction=lambda: support()[1],
+        faint_fraction=partial(_faint_fraction, grid, system),
+        loose_fraction=partial(_loose_fraction, grid, system),
     )
 
 
@@ -50,7 +56,7 @@ def estimate_holds(
     grid: BilateralGrid, system: System, preconditioner: str, tolerance: float
 ) -> bool:
     """Whether a solve of the system can trust its error estimate, by `policy.estimate_holds`."""
-    return policy.estimate_holds(preconditioner, tolerance, lambda: data_support(grid, system)[1])
+    return policy.estimate_holds(preconditioner, tolerance, partial(_loose_fraction, grid, system))
 
 
 def start(grid: BilateralGrid, system: System, options: SolveOptions, preconditioner: str) -> Array:
@@ -101,7 +107,9 @@ class SystemSolver:
         min_steps = 1 if warm and preconditioner == "multigrid" else 2
         outcome = run(preconditioner, callback=callback, fill=fill, min_steps=min_steps)
         stop = self._options.stop_tolerance if tolerance is None else tolerance
-        if not outcome.converged or estimate_holds(self._grid, system, preconditioner, stop):
+        if not (outcome.converged and self._options.checks_error) or estimate_holds(
+            self._grid, system, preconditioner, stop
+        ):
             return outcome
         steps = len(outcome.residuals)
         if steps >= self._options.max_iterations:

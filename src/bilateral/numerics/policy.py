@@ -56,6 +56,10 @@ FAINT_FRACTION = 1e-3
 """Largest fraction of pixels at faint vertices with which the pyramid converges fast enough. A
 vertex is faint if it has less confidence than `EASY_SMOOTHNESS` asks for."""
 
+LOOSE_SMOOTHNESS = 300.0
+"""Smoothness per confidence above which a vertex with only such neighbours is loose: the paper's
+preconditioners hardly reduce its error."""
+
 LOOSE_ERROR = 2.0
 """Largest error of the loose vertices, in tolerances, that the paper's preconditioners may miss."""
 
@@ -155,8 +159,9 @@ def estimate_holds(
     preconditioner : str
     tolerance : float
     loose_fraction : function
-        Returns the fraction of pixels at loose vertices: they are faint, and so are all their
-        neighbours, of which there is at least one. It is called only if it decides.
+        Returns the fraction of pixels at loose vertices: by `LOOSE_SMOOTHNESS` they have too little
+        confidence, and so have all their neighbours, of which there is at least one. It is called
+        only if it decides.
     """
     return preconditioner == "multigrid" or loose_fraction() <= (LOOSE_ERROR * tolerance) ** 2
 

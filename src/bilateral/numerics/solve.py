@@ -41,12 +41,12 @@ class Solve(NamedTuple):
     options: SolveOptions
     target: ArrayLike
     confidence: ArrayLike | None
-    smooth: tuple[float, float] | None
-    warm_start: ArrayLike | None
-    last: WarmStart | None
+    smooth: tuple[float, float] | None = None
+    warm_start: ArrayLike | None = None
+    last: WarmStart | None = None
     """The solution that ``warm_start="last"`` means."""
-    callback: pcg.Callback | None
-    dtype: DTypeLike | None
+    callback: pcg.Callback | None = None
+    dtype: DTypeLike | None = None
 
     def plain(self, rank_tolerance: float | None, stacklevel: int) -> Solution:
         """Solve once. A warning points `stacklevel` frames up, where 1 is the caller of this."""

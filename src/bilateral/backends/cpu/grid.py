@@ -165,13 +165,13 @@ def push_pull(grid: Grid, vertices: Array) -> Array:
     return out
 
 
-def data_support(grid: Grid, weight: Array, least: float) -> tuple[float, float]:
-    """Count the pixels at faint vertices, and those of them at loose vertices.
+def count_loose(grid: Grid, weight: Array, least: float) -> float:
+    """Count the pixels of vertices that lack weight, as all their neighbours do.
 
-    A vertex is faint if its weight is below `least` per pixel. It is loose if it has neighbours,
-    and these are faint, too.
+    A vertex lacks weight if it has less than `least` per pixel. Vertices without neighbours do not
+    count.
     """
-    return grid.core.data_support(weight, least, get_num_threads())
+    return grid.core.count_loose(weight, least, get_num_threads())
 
 
 def with_data(grid: Grid, weight: Array) -> NDArray[np.bool_]:

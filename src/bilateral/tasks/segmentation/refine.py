@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
 from bilateral.grid import BilateralGrid
-from bilateral.solver import BilateralSolver
+from bilateral.numerics.options import SolveOptions
+from bilateral.numerics.solve import Solve
 from bilateral.tasks.segmentation import policy
 from bilateral.tasks.segmentation.array_types import find_refinement
 from bilateral.tasks.segmentation.class_balance import balance_classes
@@ -201,23 +202,28 @@ def _solve(
         parameters.sigma_chroma,
         reference_max=guide.highest,
     )
-    solver = BilateralSolver(
-        grid,
-        parameters.smoothness,
+    options = SolveOptions(
         tolerance=policy.TOLERANCE,
         preconditioner=parameters.preconditioner(min_confidence),
         initial="pyramid",
+        checks_error=False,  # a check would not change labels
     )
     # Solutions sum to 1, because the classes do: the largest class follows from the others.
     largest = int(p.sum(axis=0).sum(axis=0).argmax())
     others = [k for k in range(p.shape[2]) if k != largest]
     out = np.ones_like(p)
     if others:
-        x = solver.solve(
-            np.pad(p[..., others], [*padding, (0, 0)]),
-            None if c is None else np.pad(c, padding),
-            rank_tolerance=parameters.rank_tolerance,
-        )[shift:, shift:]
+        x = (
+            Solve(
+                grid,
+                parameters.smoothness,
+                options,
+                np.pad(p[..., others], [*padding, (0, 0)]),
+                None if c is None else np.pad(c, padding),
+            )
+            .plain(parameters.rank_tolerance, stacklevel=1)
+            .x[shift:, shift:]
+        )
         out[..., others] = x
         out[..., largest] -= x @ np.ones(len(others), x.dtype)
     return out

@@ -65,6 +65,8 @@ class Recording:
         self._weights = None if weights is None else weights.clone()
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
         self._smoothness_on_host = 1.0
+        self._trusts_estimate = True
+        """Whether the error estimate of the last solve holds."""
         self._report = new_report(options.solve.max_iterations, values.device)
         self._free: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
         """Passed when the memory is free for the next solve."""
@@ -222,6 +224,8 @@ class Recording:
             outcome, continued = self._steps.finish(report, self.read_report)
             if continued:
                 out = self._slice()
+        if outcome.converged and not self._trusts_estimate:
+            return None
         return out, accept_tolerance(outcome, self._options)
 
     def _slice(self) -> Tensor:
@@ -262,9 +266,8 @@ class Recording:
         if not policy.float32_is_enough(smoothness, pixels, weight, totals[0] / images):
             return None
         kind = choose_preconditioner(self._options, smoothness, pixels, weight, bare, loose, images)
-        if bare and kind != "multigrid":
-            return None
-        return kind if estimate_holds(self._options, kind, loose, pixels) else None
+        self._trusts_estimate = estimate_holds(self._options, self._kind, loose, pixels)
+        return None if bare and kind != "multigrid" else kind
 
 
 class _RecordedAdjoint:

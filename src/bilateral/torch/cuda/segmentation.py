@@ -13,8 +13,10 @@ from torch import Tensor
 
 from bilateral import validation
 from bilateral.backends.cuda.labels.probabilities import scale_labels
+from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.tasks.segmentation import policy
 from bilateral.tasks.segmentation.policy import Parameters
+from bilateral.torch import autograd, inputs
 from bilateral.torch.cuda import rank_reduction, scores
 from bilateral.torch.cuda.class_balance import balance_classes
 from bilateral.torch.cuda.classes import (
@@ -29,7 +31,7 @@ from bilateral.torch.cuda.label_trust import belt_width, boundary_confidence
 from bilateral.torch.cuda.recording_cache import retry_without_recordings
 from bilateral.torch.cuda.scores import ScoreStats
 from bilateral.torch.cuda.small_regions import clean_labels
-from bilateral.torch.functional import solve
+from bilateral.torch.options import LayerOptions
 from bilateral.torch.segmentation_batch import SegmentationBatch
 
 
@@ -137,19 +139,29 @@ def _solve(
         c = torch.ones_like(p[0])
     others = torch.cat([p[:largest], p[largest + 1 :]])
     reduced = rank_reduction.reduce(others, c, parameters.rank_tolerance)
-    x = solve(
+    batch = inputs.batch(
         _repeat_border(image, shift)[None],
         _pad_with_zeros(reduced.p, shift)[None],
         None if c is None else _pad_with_zeros(c[None], shift)[None],
-        sigma_xy=parameters.cell,
-        sigma_luma=parameters.sigma_luma,
-        sigma_chroma=parameters.sigma_chroma,
-        smoothness=parameters.smoothness,
+    )
+    grid_options = GridOptions(
+        parameters.cell,
+        parameters.sigma_luma,
+        parameters.sigma_chroma,
+        validation.blur("paper", 2 + image.shape[0]),
+        white,
+    )
+    solve_options = SolveOptions(
         tolerance=policy.TOLERANCE,
         preconditioner=preconditioner,
-        reference_max=white,
-    )[0, :, shift:, shift:]
-    x = reduced.expand(x)
+        checks_error=False,  # a check would not change labels
+    )
+    options = LayerOptions(grid_options, solve_options)
+    smoothness = inputs.smoothness(parameters.smoothness)
+    x = autograd.infer(*batch, smoothness, options)
+    if x is None:
+        x, _ = autograd.solve(*inputs.zero_unknown(batch), smoothness, None, options)
+    x = reduced.expand(x[0, :, shift:, shift:])
     rest = 1 - x.sum(0, keepdim=True)
     return torch.cat([x[:largest], rest, x[largest:]])
 

@@ -19,7 +19,7 @@ from bilateral.torch.options import LayerOptions
 
 def count_loose(grid: Grid, weight: Tensor, smoothness: Tensor) -> Tensor:
     """Count the vertices without weight, and the loose pixels, as `policy` defines them: (2,)."""
-    return input_stats.count_loose(grid, weight, smoothness, policy.EASY_SMOOTHNESS)
+    return input_stats.count_loose(grid, weight, smoothness, policy.LOOSE_SMOOTHNESS)
 
 
 def choose_preconditioner(
@@ -66,11 +66,11 @@ def estimate_holds(
 ) -> bool:
     """Whether a solve can trust its error estimate, by `policy.estimate_holds`.
 
-    A solve with a fixed number of steps does not ask for it.
+    A caller that needs no check trusts it anyway.
     """
-    fixed = options.solve.fixed_steps
-    tolerance = options.solve.stop_tolerance
-    return fixed or policy.estimate_holds(preconditioner, tolerance, lambda: loose_pixels / pixels)
+    return not options.solve.checks_error or policy.estimate_holds(
+        preconditioner, options.solve.stop_tolerance, lambda: loose_pixels / pixels
+    )
 
 
 def pcg_options(max_iterations: int, tolerance: float) -> PcgOptions:

@@ -197,12 +197,12 @@ def _slice(
         v = tl.load(parent + p, mask=p < pixels, other=0)
         at, both = row_channels(v, p < pixels, channels, k)
         to, _ = row_channels(p, p < pixels, channels, k)
-        value = tl.load(vertices + at, mask=both, other=0)
+        values = tl.load(vertices + at, mask=both, other=0)
         if low is not None:
             bound = (p // image_pixels * stride)[:, None] + k[None, :]
-            value = tl.maximum(value, tl.load(low + bound, mask=both, other=0).to(value.dtype))
-            value = tl.minimum(value, tl.load(high + bound, mask=both, other=0).to(value.dtype))
-        tl.store(out + to, value, mask=both)
+            values = tl.maximum(values, tl.load(low + bound, mask=both, other=0).to(values.dtype))
+            values = tl.minimum(values, tl.load(high + bound, mask=both, other=0).to(values.dtype))
+        tl.store(out + to, values, mask=both)
 
 
 @kernel("pixels")

@@ -49,11 +49,11 @@ def compute_input_stats(values: Tensor, weights: Tensor | None, images: int) -> 
     return InputStats(*per_channel, *(out[:, 3 * channels + k] for k in range(3)))
 
 
-def count_loose(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> Tensor:
+def count_loose(grid: Grid, weight: Tensor, smoothness: Tensor, most: float) -> Tensor:
     """Count the vertices without weight, and the loose pixels: (2,) int32.
 
-    A vertex is faint if the smoothness times its pixels exceeds `easy` times its weight. A pixel is
-    loose if its vertex has neighbours, and if both the vertex and all of them are faint.
+    A vertex lacks weight if the smoothness times its pixels exceeds `most` times its weight. A
+    pixel is loose if its vertex has neighbours, and if both the vertex and all of them lack weight.
     """
     counts = torch.zeros(2, dtype=torch.int32, device=weight.device)
     _count_loose[(triton.cdiv(grid.room, _VERTEX_BLOCK),)](
@@ -64,7 +64,7 @@ def count_loose(grid: Grid, weight: Tensor, smoothness: Tensor, easy: float) -> 
         smoothness,
         counts,
         grid.room,
-        EASY=easy,
+        MOST=most,
         D=grid.edges.directions,
         BLOCK=_VERTEX_BLOCK,
         num_warps=8,
@@ -145,25 +145,25 @@ def _count_loose(
     smoothness,
     counts,
     room,
-    EASY: tl.constexpr,
+    MOST: tl.constexpr,
     D: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     i, mask = program_rows(total, room, BLOCK)
-    least = tl.load(smoothness) / EASY  # weight per pixel
+    least = tl.load(smoothness) / MOST  # weight per pixel
     weight_i = tl.load(weight + i, mask=mask, other=1)
     pixels = tl.load(mass + i, mask=mask, other=0)
-    faint = mask & (least * pixels > weight_i)
+    lacking = mask & (least * pixels > weight_i)
     linked = mask & (mask == 0)
-    if tl.max(faint.to(tl.int32), 0) > 0:
-        neighbours = read_neighbours(words, to, i, faint, D)
+    if tl.max(lacking.to(tl.int32), 0) > 0:
+        neighbours = read_neighbours(words, to, i, lacking, D)
         for e in tl.static_range(D):
             exists, j = neighbours[e]
             weight_j = tl.load(weight + j, mask=exists, other=0)
             enough = least * tl.load(mass + j, mask=exists, other=0) <= weight_j
-            faint = faint & ((exists == 0) | (enough == 0))
+            lacking = lacking & ((exists == 0) | (enough == 0))
             linked = linked | exists
     empty_vertices = tl.sum((mask & (weight_i <= 0)).to(tl.int32), 0)
-    loose_pixels = tl.sum(tl.where(faint & linked, pixels, 0), 0)
+    loose_pixels = tl.sum(tl.where(lacking & linked, pixels, 0), 0)
     tl.atomic_add(counts, empty_vertices, mask=empty_vertices > 0)
     tl.atomic_add(counts + 1, loose_pixels, mask=loose_pixels > 0)
