@@ -101,9 +101,11 @@ def warn_of_zeros(name: str, values: Array, known: Array, stacklevel: int) -> No
     fraction = 1 - others.size / data.size
     if fraction < _SUSPICIOUS_ZEROS or others.size == 0:
         return
-    low, next_, high = np.percentile(others, (1, 5, 99))
-    is_mask = low == high
-    if is_mask or low <= max(_GAP * high, next_ - low):
+    low, next_, high = np.percentile(others, (1, 5, 99), method="lower")
+    # If 0 is one of few equidistant levels, or the other level of a mask, it is no gap.
+    above = others[others > low]
+    level = 2 * (above.min() - low) if above.size else low
+    if low <= max(_GAP * high, next_ - low, level):
         return
     warnings.warn(
         f"{name}: {100 * fraction:.2g} % of the known pixels are 0, and nearly all others are far "
