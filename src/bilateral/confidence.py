@@ -256,6 +256,7 @@ def left_right_consistency(
     d_right = validation.map_2d("right", right, ("left", d_left))
     threshold = validation.positive("threshold", threshold)
     validation.choice("view", view, ("left", "right"))
+    soft = validation.flag("soft", soft)
     d, d_other, sign = (d_left, d_right, -1) if view == "left" else (d_right, d_left, 1)
     error = _disagreement(d.astype(np.float64), d_other.astype(np.float64), sign)
     with np.errstate(over="ignore"):

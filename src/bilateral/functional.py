@@ -86,6 +86,7 @@ def solve(
     [1.0, 1.0, 2.0, 2.0]
     """
     began = time.perf_counter()
+    return_info = validation.flag("return_info", return_info)
     validation.warn_if_swapped(reference, target, stacklevel=3)
     try:
         grid = BilateralGrid(

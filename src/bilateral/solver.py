@@ -77,11 +77,7 @@ class BilateralSolver:
         initial: str | None = None,
         method: str | None = None,
     ) -> None:
-        if not isinstance(grid, BilateralGrid):
-            raise TypeError(
-                f"grid: expected a BilateralGrid, got {type(grid).__name__}. "
-                f"Make one with bilateral.BilateralGrid(reference)."
-            )
+        validation.instance("grid", grid, BilateralGrid, "bilateral.BilateralGrid(reference)")
         self.grid = grid
         self._last: WarmStart | None = None
         self._fixed_steps = method is not None
@@ -173,6 +169,7 @@ class BilateralSolver:
         info : SolveInfo
             Only with ``return_info=True``.
         """
+        return_info = validation.flag("return_info", return_info)
         x, info = solve_once(
             self, target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, 4
         )
@@ -306,6 +303,7 @@ class BilateralSolver:
         >>> round(float(solver.solve_robust(target, loss=GemanMcClure(2.0)).max()), 2)
         3.0
         """
+        return_info = validation.flag("return_info", return_info)
         call = self._prepare(target, confidence, smooth, warm_start, callback, dtype)
         x, info, self._last = call.robust(loss, iterations, weights, min_change, stacklevel=3)
         return (x, info) if return_info else x

@@ -209,6 +209,6 @@ def test_transparency_and_sixteen_bits_of_photographs(here: Path, call: Main) ->
     made = disk.scene()
     wide = np.dstack([made.photo, made.photo[..., 0]]).astype(np.uint16) * 257
     io.write(here / "wide.png", wide)
-    works(call("depth", "depth.png", "wide.png", "-o", "out.png", "--invalid", "nan"))
-    expected = tasks.refine_depth(made.depth, wide[..., :3])
+    works(call("depth", "depth.png", "wide.png", "-o", "out.png", "--invalid", "0"))
+    expected = tasks.refine_depth(made.depth, wide[..., :3], invalid=0)
     np.testing.assert_array_equal(io.read(here / "out.png"), expected)

@@ -138,6 +138,7 @@ NEAR = 0.5 + 7.5 * RAMP
         (np.rint(255 * np.maximum(RAMP - 0.1, 0)).astype(np.uint8), False),
         (np.where(HOLES, 0, 1 / (1 + 99 * RAMP)), False),  # disparities: 0 is infinitely far
         (np.where(HOLES, 0, 255).astype(np.uint8), False),  # a mask
+        (np.floor(4 * RAMP), False),  # a map of few levels
         (np.where(HOLES, 0, -1 - RAMP), False),
         (np.zeros(SHAPE), False),
         (HOLES, False),

@@ -96,6 +96,8 @@ def polish(
     validation.count("rounds", rounds, 0)
     validation.count("steps", steps, 0)
     if observation is not None:
+        example = "bilateral.BlockMeans(low, shape)"
+        validation.instance("observation", observation, BlockMeans, example)
         validation.same_shape("observation", observation.shape, "reference", shape)
     validation.finite_values("reference", guide.pixels)
     graph = cpu.pixel_graph(guide.pixels, checked.values.dtype, smoothness, sigma)

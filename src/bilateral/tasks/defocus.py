@@ -101,7 +101,7 @@ def defocus(
     if is_sharp(radius):
         return np.array(image)
     dtype = picture.pixels.dtype
-    coded = dtype.kind == "u" if linear is None else not linear
+    coded = dtype.kind == "u" if linear is None else not validation.flag("linear", linear)
     light = color.srgb_to_linear(picture.pixels) if coded else picture.pixels.astype(np.float32)
     out = blur_layers(light, radius, corners, angle)
     out = color.linear_to_srgb(out, dtype) if coded else validation.as_dtype(out, dtype)

@@ -126,13 +126,18 @@ def _check_tensor(name: str, value: object, target: Tensor, names: Names) -> Non
         )
 
 
-def check_content(name: str, values: Tensor) -> None:
-    """Raise if a tensor is sparse, or has an integer that is too large for float64."""
+def check_layout(name: str, values: Tensor) -> None:
+    """Raise if a tensor is sparse."""
     if values.layout != torch.strided:
         raise TypeError(
             f"{name}: expected a dense tensor, got one of the layout {values.layout}. "
             f"Call .to_dense() first."
         )
+
+
+def check_content(name: str, values: Tensor) -> None:
+    """Raise if a tensor is sparse, or has an integer that is too large for float64."""
+    check_layout(name, values)
     integers = values.dtype in (torch.int64, torch.uint64) and values.numel() > 0
     if not integers or torch.compiler.is_compiling() or values.device.type == "meta":
         return

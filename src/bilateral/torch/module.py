@@ -61,6 +61,7 @@ reference_max
         self._option_names = tuple(options)
         for name, value in options.items():
             setattr(self, name, value)
+        learn_smoothness = validation.flag("learn_smoothness", learn_smoothness)
         self._smoothness = validation.positive("smoothness", smoothness)
         start = torch.tensor(self._smoothness, dtype=torch.float64).log()
         start = start.to(torch.get_default_dtype())

@@ -78,6 +78,7 @@ def refine_segmentation(
     (torch.Size([1, 64, 96]), [0, 0, 1, 1])
     """
     options = SegmentationOptions.checked(locals())
+    labels = validation.flag("labels", labels)
     scores, images = scores_and_images(probabilities, image)
     if not isinstance(confidence, str):
         confidence = one_per_pixel("confidence", confidence, len(scores))

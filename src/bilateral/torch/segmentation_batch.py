@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bilateral import tasks, validation
 from bilateral.tasks.segmentation.policy import SegmentationOptions
-from bilateral.torch.inputs import check_content
+from bilateral.torch.inputs import check_content, check_layout
 
 
 class SegmentationBatch(NamedTuple):
@@ -61,7 +61,7 @@ def scores_and_images(probabilities: Tensor, image: Tensor) -> tuple[Tensor, Ten
                 f"{name}: expected a tensor, since the other is one, got {type(value).__name__}. "
                 f"Use torch.as_tensor, or NumPy arrays for both."
             )
-        check_content(name, value)
+        _check_values(name, value)
         if value.ndim not in (3, 4) or value.numel() == 0:
             raise ValueError(
                 f"{name}: expected shape (C, H, W) or (B, C, H, W) with at least one value, got "
@@ -82,12 +82,19 @@ def scores_and_images(probabilities: Tensor, image: Tensor) -> tuple[Tensor, Ten
     return scores, images.expand(scores.shape[0], -1, -1, -1)
 
 
+def _check_values(name: str, value: Tensor) -> None:
+    """Raise if a tensor has no values, is sparse, or has integers that are too large."""
+    if value.device.type == "meta":
+        raise ValueError(f"{name}: expected a tensor with values, got one on the device meta.")
+    check = check_layout if name == "ignore" else check_content  # a mask may have any integers
+    check(name, value)
+
+
 def one_per_pixel(name: str, value: Tensor, images: int) -> Tensor:
     """Return a map (B, H, W) from one of (H, W), (B, H, W) or (B, 1, H, W)."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name}: expected a tensor, got {type(value).__name__}.")
-    if name != "ignore":
-        check_content(name, value)
+    _check_values(name, value)
     maps = value.squeeze(1) if value.ndim == 4 and value.shape[1] == 1 else value
     maps = maps.unsqueeze(0) if maps.ndim == 2 else maps
     if maps.ndim != 3 or maps.shape[0] not in (1, images):

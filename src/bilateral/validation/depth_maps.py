@@ -77,6 +77,23 @@ def size_hint(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
     return "Resize it to the reference first."
 
 
+def hole_value(invalid: tuple[float, ...], dtype: np.dtype[Any]) -> float:
+    """Return the value of holes in a result: the first invalid value, or NaN."""
+    value = invalid[0] if invalid else np.nan
+    if dtype.kind != "f" and not (value == np.rint(value) and _is_in_range(value, dtype)):
+        raise ValueError(
+            f"keep_holes: expected an invalid value that {dtype} can hold, got "
+            f"{invalid[0] if invalid else 'none'}. Give one, such as invalid=0, or a "
+            f"floating-point dtype, whose holes are NaN."
+        )
+    return value
+
+
+def _is_in_range(value: float, dtype: np.dtype[Any]) -> bool:
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return low <= value <= high
+
+
 def warn_of_zeros(name: str, values: Array, known: Array, stacklevel: int) -> None:
     """Warn if zeros in a depth map look like missing data: no other value is near 0."""
     data = values[known]
@@ -84,9 +101,11 @@ def warn_of_zeros(name: str, values: Array, known: Array, stacklevel: int) -> No
     fraction = 1 - others.size / data.size
     if fraction < _SUSPICIOUS_ZEROS or others.size == 0:
         return
-    low, next_, high = np.percentile(others, (1, 5, 99))
-    is_mask = low == high
-    if is_mask or low <= max(_GAP * high, next_ - low):
+    low, next_, high = np.percentile(others, (1, 5, 99), method="lower")
+    # If 0 is one of few equidistant levels, or the other level of a mask, it is no gap.
+    above = others[others > low]
+    level = 2 * (above.min() - low) if above.size else low
+    if low <= max(_GAP * high, next_ - low, level):
         return
     warnings.warn(
         f"{name}: {100 * fraction:.2g} % of the known pixels are 0, and nearly all others are far "

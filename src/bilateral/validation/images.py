@@ -113,7 +113,7 @@ def features(
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     sigma_per_axis = is_sequence(sigma_space)
     per_axis: Any = sigma_space
-    axes = len(per_axis) if sigma_per_axis else max(pixels.ndim - 1, 2)
+    axes = len(per_axis) if sigma_per_axis else min(max(pixels.ndim - 1, 2), 3)
     if axes not in (2, 3):
         raise ValueError(
             f"sigma_space: expected one number, or one for each of the axes (y, x) or (t, y, x), "

@@ -7,7 +7,10 @@ _MAX_LENGTH = 60
 
 def quote(value: object) -> str:
     """Return the repr of a value, shortened to 60 characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # the error is about the value, not about its repr
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 3] + "..."
 
 

@@ -51,12 +51,12 @@ def _number(name: str, value: float, expected: str, infinite: bool = False) -> f
         if isinstance(value, str | bytes):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    except Exception:  # `__float__` of other libraries raises any error
         raise TypeError(
             f"{name}: expected {expected}, got {quote(value)} ({type(value).__name__})."
         ) from None
-    except OverflowError:
-        number = math.inf if value > 0 else -math.inf
     # Comparisons, because torch.compile cannot trace functions of `math`.
     if number != number or (abs(number) == math.inf and not infinite):
         raise ValueError(f"{name}: expected {expected}, got {quote(value)}.")
@@ -67,13 +67,25 @@ def count(name: str, value: int, least: int) -> int:
     """Return a whole number of at least `least`."""
     try:
         number = operator.index(value)
-    except TypeError:
+    except Exception:  # `__index__` of other libraries raises any error
         raise TypeError(
             f"{name}: expected a whole number, got {quote(value)} ({type(value).__name__})."
         ) from None
     if number < least:
         raise ValueError(f"{name}: expected at least {least}, got {number}.")
     return number
+
+
+def flag(name: str, value: object) -> bool:
+    """Return True or False, from any object with a truth value except text."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return bool(value)
+    except Exception:  # the truth value of an array is an error
+        raise TypeError(
+            f"{name}: expected True or False, got {quote(value)} ({type(value).__name__})."
+        ) from None
 
 
 def count_from_text(name: str, value: str, least: int) -> int:
@@ -148,6 +160,6 @@ def height_and_width(name: str, value: Sequence[int]) -> tuple[int, int]:
     """Return height and width, at least 1 each: the first two numbers of a shape."""
     try:
         height, width = tuple(value)[:2]
-    except (TypeError, ValueError):
+    except Exception:  # iteration over other objects raises any error
         raise TypeError(f"{name}: expected (height, width), got {quote(value)}.") from None
     return count(f"{name}[0] (height)", height, 1), count(f"{name}[1] (width)", width, 1)

@@ -23,7 +23,7 @@ def blur(value: Blur, dimensions: int) -> tuple[float, float, float]:
         return BLURS[value] or (2.0 * dimensions, 1.0, 1.0)
     try:
         centre, space, range_ = value
-    except (TypeError, ValueError):
+    except Exception:  # iteration over other objects raises any error
         raise TypeError(
             f"blur: expected 'paper', 'uniform' or (centre, space, range), got {quote(value)}."
         ) from None
@@ -77,6 +77,15 @@ def loss(value: T) -> T:
             f"Give one such as {example}."
         )
     return value
+
+
+def instance(name: str, value: object, expected: type, example: str) -> None:
+    """Raise unless a value is an object of a class."""
+    if not isinstance(value, expected):
+        raise TypeError(
+            f"{name}: expected a {expected.__name__}, got {quote(value)} ({type(value).__name__}). "
+            f"Make one with {example}."
+        )
 
 
 def none_without(name: str, value: object, other: str) -> None:

@@ -117,6 +117,7 @@ def refine_segmentation(
     refine_other = find_refinement(probabilities)
     if refine_other is not None:
         return refine_other(**arguments)
+    labels = validation.flag("labels", labels)
     guide = validation.reference(image, reference_max, name="image")
     validation.finite_values("image", guide.pixels)
     shape = guide.pixels.shape[:2]

@@ -102,6 +102,9 @@ def superres_depth(
     validation.choice("preset", preset, PRESETS)
     hole_values = validation.number_list("invalid", invalid)
     low = validation.lowres_depth("depth_lowres", depth_lowres, hole_values, dtype)
+    hole_value = None
+    if validation.flag("keep_holes", keep_holes):
+        hole_value = validation.hole_value(hole_values, low.dtype)
     guide = validation.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]
     trust = validation.pixel_weights("confidence", confidence, low.values.shape, low.values.dtype)
@@ -121,9 +124,8 @@ def superres_depth(
     if preset == "best":
         x = _fit_block_means(x, values, weights, scene)
     x = x[: shape[0], : shape[1]]
-    if keep_holes:
+    if hole_value is not None:
         holes = BlockMeans(low.values, padded).spread(~known) > 0
-        hole_value = hole_values[0] if hole_values else np.nan
         x = np.where(holes[: shape[0], : shape[1]], hole_value, x)
     return validation.as_dtype(x, low.dtype)
 
