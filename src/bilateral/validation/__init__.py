@@ -44,6 +44,13 @@ from bilateral.validation.segmentation import (
     scores,
     some_scores,
 )
+from bilateral.validation.states import (
+    damaged_state,
+    state,
+    state_array,
+    state_features,
+    state_numbers,
+)
 from bilateral.validation.targets import (
     Target,
     depth_target,
@@ -88,6 +95,7 @@ __all__ = [
     "confidence_value",
     "count",
     "count_from_text",
+    "damaged_state",
     "depth_target",
     "enlarged_shape",
     "exact_in_float64",
@@ -129,6 +137,10 @@ __all__ = [
     "some_scores",
     "some_strokes",
     "some_weight",
+    "state",
+    "state_array",
+    "state_features",
+    "state_numbers",
     "stereo_pair",
     "strokes_not_swapped",
     "target",

@@ -48,6 +48,7 @@ from bilateral.backends.cpu.solve import (
     start,
     was_with_data,
 )
+from bilateral.backends.cpu.state import grid_from_state, grid_state
 from bilateral.backends.cpu.stereo import Matches, match_blocks, visible
 
 __all__ = [
@@ -73,6 +74,8 @@ __all__ = [
     "expand",
     "find_regions",
     "frame_change",
+    "grid_from_state",
+    "grid_state",
     "label_depth",
     "majority",
     "match_blocks",
