@@ -4,9 +4,13 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import bilateral
 from bilateral import ConvergenceWarning
+
+_PACKAGE = str(Path(bilateral.__file__).parent)
 
 _logs: dict[int, list[str]] = {}
 """The log of each thread, by its identifier."""
@@ -24,13 +28,14 @@ def collect_warnings(log: list[str]) -> Iterator[None]:
 
 @contextmanager
 def redirect_warnings() -> Iterator[None]:
-    """Send convergence warnings to the log of their thread; discard all others.
+    """Send the warnings of this package to the log of their thread; discard all others.
 
     Warnings of other libraries do not help the users of a command.
     """
 
-    def append(message: Warning | str, category: type[Warning], *_: Any) -> None:
-        if issubclass(category, ConvergenceWarning):
+    def append(message: Warning | str, category: type[Warning], filename: str, *_: Any) -> None:
+        about_inputs = issubclass(category, UserWarning) and filename.startswith(_PACKAGE)
+        if about_inputs or issubclass(category, ConvergenceWarning):
             _logs.get(threading.get_ident(), []).append(" ".join(str(message).split()))
 
     with warnings.catch_warnings():
