@@ -37,7 +37,8 @@ class BilateralSolver:
     ----------
     grid : BilateralGrid
     smoothness : float
-        The paper's lambda, relative to a confidence of 1.
+        The paper's lambda, relative to a confidence of 1: larger is smoother. With few known pixels
+        use 0.01 to 0.1.
     tolerance : float
         Stop when the estimated RMS error falls below this fraction of the range of the known
         values. 0: continue until steps change nothing, at most `max_iterations` times. Below 1e-5

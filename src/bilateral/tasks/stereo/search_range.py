@@ -20,7 +20,7 @@ Array = NDArray[Any]
 _LIMIT_FRACTION = 0.01
 """Suspicious fraction of matches at the largest disparity."""
 _POOR_FRACTION = 0.5
-"""Suspicious fraction of pixels with a match: random images have up to this many."""
+"""Suspicious fraction of pixels with a match: exchanged views have fewer."""
 _LEAST_MATCHES = 100
 """Fewer matches than this prove nothing."""
 _ROWS = 128
