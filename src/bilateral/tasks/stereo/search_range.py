@@ -21,7 +21,7 @@ _LIMIT_FRACTION = 0.01
 """Suspicious fraction of matches at the largest disparity."""
 _POOR_FRACTION = 0.5
 """Suspicious fraction of pixels with a match: exchanged views have fewer."""
-_LEAST_MATCHES = 100
+_LEAST_MATCHES = 1000
 """Fewer matches than this prove nothing."""
 _ROWS = 128
 """Rows of the second search."""
@@ -31,7 +31,7 @@ search. For the Middlebury scenes it is 0.32 or more, for a plane at the limit 0
 _KEPT = 0.88
 """A wider search of matching views keeps this fraction of its matches or more; of other views it
 keeps 0.85 at most."""
-_EXCHANGED = 1.4
+_EXCHANGED = 1.6
 """The views are exchanged if the opposite order has this many times as many matches. For the
 Middlebury scenes it is 1.8 or more."""
 _HEADROOM = 1.2
