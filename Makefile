@@ -69,8 +69,9 @@ bench-superres: $(VENV)/installed-bench ## depth super-resolution against the pa
 bench-colorization: $(VENV)/installed-bench ## colorization against Levin et al. 2004
 bench-segmentation: $(VENV)/installed-bench ## segmentation against a dense CRF (pydensecrf2 by hand)
 bench-depth: $(VENV)/installed-bench ## depth refinement against OpenCV's filters
+bench-sparse: $(VENV)/installed-bench ## few known pixels at several smoothnesses
 bench-torch bench-cli bench-filters bench-supplement bench-superres bench-colorization \
-bench-segmentation bench-depth:
+bench-segmentation bench-depth bench-sparse:
 	$(RUN) $(@:bench-%=%) $(if $(DATA),--data $(DATA))
 
 paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/

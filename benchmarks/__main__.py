@@ -14,6 +14,7 @@ BENCHMARKS = {
     "colorization": "benchmarks.quality.colorization",
     "segmentation": "benchmarks.quality.segmentation",
     "depth": "benchmarks.quality.depth",
+    "sparse": "benchmarks.quality.sparse",
     "paper": "benchmarks.paper.command",
 }
 

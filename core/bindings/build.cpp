@@ -11,11 +11,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/bound_grid.hpp"
+#include "bindings/built_grid.hpp"
 #include "bindings/subjects.hpp"
 #include "filters/frame_change.hpp"
 
@@ -43,9 +44,6 @@ FeatureMap feature_map(const std::vector<std::vector<double>>& matrix,
   require(!map.mixed || channels == 3, "only three channels can be mixed");
   return map;
 }
-
-using Mass = nb::ndarray<nb::numpy, const float, nb::ndim<1>>;
-using BuiltGrid = std::tuple<nb::typed<nb::object, BoundGrid>, std::size_t, Mass>;
 
 template <class T>
 BuiltGrid bound_build_grid(const Input<T>& pixels, const std::vector<std::vector<double>>& matrix,
@@ -81,9 +79,7 @@ BuiltGrid bound_build_grid(const Input<T>& pixels, const std::vector<std::vector
     built =
         std::make_unique<BoundGrid>(std::move(grid), began, lowest_eigenvalue, weights, threads);
   }
-  const Buffer<float>& mass = built->grid().mass;
-  const nb::object owner = nb::cast(built.release(), nb::rv_policy::take_ownership);
-  return {owner, mass.size(), Mass(mass.data(), {mass.size()}, owner)};
+  return to_python(std::move(built));
 }
 
 template <class T>

@@ -6,6 +6,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The C++ core. Use it through `bilateral.backends.cpu`.";
   auto grid = bind_grid(m);
   bind_build(m);
+  bind_state(m, grid);
   bind_solver_float(m, grid);
   bind_solver_double(m, grid);
   bind_robust(m);

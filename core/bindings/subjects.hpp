@@ -9,6 +9,7 @@ namespace bilateral {
 
 nb::class_<BoundGrid> bind_grid(nb::module_& m);
 void bind_build(nb::module_& m);
+void bind_state(nb::module_& m, nb::class_<BoundGrid>& grid);
 void bind_solver_float(nb::module_& m, nb::class_<BoundGrid>& grid);
 void bind_solver_double(nb::module_& m, nb::class_<BoundGrid>& grid);
 void bind_robust(nb::module_& m);

@@ -135,10 +135,9 @@ void make_bands(Grid& grid, const Tiles<Key>& tiles) {
   for (const std::size_t row : grid.band_row) grid.band_vertex.push_back(grid.row_vertex[row]);
 }
 
-// Finds the rows of tiles, and sets the pixels of each row in the grid.
-inline TileRows make_rows(Grid& grid, const SpaceSigmas& sigma, double edge_guard) {
-  const Axis y = Axis::of_pixels(grid.height, sigma.y, edge_guard);
-  const Axis t = Axis::of_pixels(grid.frames, sigma.t, edge_guard);
+// Finds the rows of tiles of the axes y and t, and sets the pixels of each row in the grid.
+inline TileRows make_rows(Grid& grid) {
+  const Axis &y = grid.y, &t = grid.t;
   using Row = std::pair<TileRows::Cell, PixelRuns>;
   std::vector<Row> rows;
   const std::size_t frame = grid.height * grid.width;
@@ -157,18 +156,26 @@ inline TileRows make_rows(Grid& grid, const SpaceSigmas& sigma, double edge_guar
   return tile_rows;
 }
 
+// Divides the numbered vertices into bands, and finds the edges between them.
+template <class Key>
+void connect(Grid& grid, Tiles<Key> tiles, int threads) {
+  for (std::size_t r = 0; r <= tiles.rows(); ++r) grid.row_vertex.push_back(tiles.row_first(r));
+  make_bands(grid, tiles);
+  find_edges(grid, tiles, threads);
+  grid.tiles = std::move(tiles);
+}
+
 template <class Key>
 void build(const LineKeys<Key>& line_keys, const SpaceSigmas& sigma, double edge_guard, Grid& grid,
            int threads) {
   Tiles<Key> tiles;
   tiles.x = Axis::of_pixels(grid.width, sigma.x, edge_guard);
-  tiles.row = make_rows(grid, sigma, edge_guard);
+  grid.y = Axis::of_pixels(grid.height, sigma.y, edge_guard);
+  grid.t = Axis::of_pixels(grid.frames, sigma.t, edge_guard);
+  tiles.row = make_rows(grid);
   if (!find_vertices<std::uint16_t>(line_keys, grid, tiles, threads))
     find_vertices<std::uint32_t>(line_keys, grid, tiles, threads);
-  for (std::size_t r = 0; r <= tiles.rows(); ++r) grid.row_vertex.push_back(tiles.row_first(r));
-  make_bands(grid, tiles);
-  find_edges(grid, tiles, threads);
-  grid.tiles = std::move(tiles);
+  connect(grid, std::move(tiles), threads);
 }
 
 }  // namespace detail

@@ -164,6 +164,7 @@ struct Grid {
   std::size_t space_dimensions = 0;  // 2: x and y, 3: x, y and t
   std::size_t vertices = 0;
   KeyLayout layout;
+  Axis y, t;  // of lines and frames of pixels; `tiles` has the axis of columns
   AnyTiles tiles;
   std::vector<PixelRuns> row_pixels;      // pixels of each row of tiles
   std::vector<std::uint32_t> row_vertex;  // first vertex of each row of tiles, and the end

@@ -171,11 +171,14 @@ class GridGraphBuilder {
         if (v != nowhere) next_[v] = begin + static_cast<std::uint32_t>(lane);
       }
     each_weighted_edge(grid_, band, [&](double blur, std::size_t a, std::size_t b, auto ends) {
-      const T w = static_cast<T>(blur) * n_[a] * n_[b];
+      // Matching compares weights in float32. A weight that underflows there becomes padding, or
+      // its vertex would have a neighbour but no aggregate.
+      const T product = static_cast<T>(blur) * n_[a] * n_[b];
+      const T w = static_cast<float>(product) > 0.0f ? product : T{0};
       const auto add = [&](std::size_t from, std::size_t neighbour) {
         const std::uint32_t e = next_[from];
         next_[from] = e + slice_rows;
-        to[e] = row_[w > T{0} ? neighbour : from];  // a weight that underflows becomes padding
+        to[e] = row_[w > T{0} ? neighbour : from];
         weight[e] = w;
       };
       if constexpr (ends != Ends::only_b) add(a, b);

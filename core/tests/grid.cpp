@@ -1,10 +1,12 @@
-// Test the grid: ranks of keys, vertices, edges, pyramid, bistochastization, splat.
+// Test the grid: ranks of keys, vertices, edges, pyramid, bistochastization, splat, state.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <set>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "grid/edges.hpp"
 #include "grid/keys.hpp"
 #include "grid/splat.hpp"
+#include "grid/state.hpp"
 #include "tests/check.hpp"
 #include "tests/random_image.hpp"
 
@@ -179,6 +182,85 @@ void test_invalid_confidence(Random& random) {
   }
 }
 
+bool same_edges(const Grid& a, const Grid& b) {
+  const auto edges = [](const Grid& grid) {
+    std::vector<std::pair<std::size_t, std::size_t>> all;
+    for (std::size_t kind = 0; kind < edge_kinds; ++kind)
+      for (std::size_t band = 0; band < grid.bands(); ++band)
+        each_edge(grid, band, kind,
+                  [&](std::size_t, std::size_t v, std::size_t w, auto) { all.emplace_back(v, w); });
+    return all;
+  };
+  return edges(a) == edges(b);
+}
+
+// Changes one number of a state.
+void damage(Random& random, GridState& state) {
+  const auto flip = [&](auto& values, std::size_t size) {
+    if (size == 0) return;
+    auto& value = values[below(random, size)];
+    using Value = std::remove_reference_t<decltype(value)>;
+    value = static_cast<Value>(value ^ (Value{1} << below(random, 8 * sizeof(Value) - 1)));
+  };
+  const auto change_cells = [&](std::vector<std::int64_t>& cells) {
+    if (below(random, 2) == 0)
+      flip(cells, cells.size());
+    else
+      cells.resize(below(random, 2 * cells.size() + 1));
+  };
+  switch (below(random, 7)) {
+    case 0:
+      return change_cells(state.x_cell);
+    case 1:
+      return change_cells(state.y_cell);
+    case 2:
+      return change_cells(state.t_cell);
+    case 3:
+      return flip(state.key_bits, state.key_bits.size());
+    case 4:
+      return std::visit([&](auto& keys) { flip(keys, keys.size()); }, state.keys);
+    case 5:
+      return std::visit([&](auto& ranks) { flip(ranks.last, ranks.last.size()); }, state.ranks);
+    default:
+      std::visit([&](auto& ranks) { flip(ranks.pixel, ranks.pixel.size()); }, state.ranks);
+  }
+}
+
+void test_state(Random& random) {
+  struct Case {
+    std::size_t height, width, channels, noise;
+    double sigma_xy, sigma;
+    std::size_t frames = 1;
+  };
+  const Case cases[] = {{1, 1, 1, 9, 8, 8},      {33, 47, 3, 250, 5.3, 6},
+                        {64, 64, 3, 250, 64, 2}, {30, 30, 3, 250, 4, 1e-4},
+                        {20, 12, 0, 1, 3, 8},    {60, 20, 2, 250, 3, 40, 5}};
+  for (const Case& c : cases) {
+    const Image image(random, c.height, c.width, c.channels, c.noise);
+    Grid grid = make_grid(image, c.sigma_xy, c.sigma, 2, c.frames, 2);
+    grid.centre = 1;
+    const Grid restored = grid_of(state_of(grid, 2), 2);
+    CHECK(coordinates(restored) == coordinates(grid));
+    CHECK(std::equal(grid.mass.data(), grid.mass.data() + grid.vertices, restored.mass.data()));
+    CHECK(restored.band_vertex == grid.band_vertex && same_edges(restored, grid));
+    for (std::size_t y = 0; y < grid.height; ++y)
+      for (std::size_t x = 0; x < grid.width; ++x)
+        CHECK(vertex_of(grid, y, x) == vertex_of(restored, y, x));
+    for (int trial = 0; trial < 300; ++trial) {
+      GridState state = state_of(grid, 1);
+      damage(random, state);
+      try {
+        Grid damaged = grid_of(std::move(state), 1);
+        build_pyramid(damaged, 1);
+        Buffer<float> n(damaged.vertices, 1.0f);
+        bistochastize(damaged, n, {1e-5, -0.98}, 1);
+        CHECK(std::all_of(n.data(), n.data() + n.size(), [](float v) { return v > 0; }));
+      } catch (const std::invalid_argument&) {
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void test_grid(Random& random) {
@@ -188,6 +270,7 @@ void test_grid(Random& random) {
   test_bistochastize<float>(random);
   test_bistochastize<double>(random);
   test_invalid_confidence(random);
+  test_state(random);
 }
 
 }  // namespace bilateral

@@ -79,9 +79,24 @@ void test_solves(Random& random) {
     }
 }
 
+// Weights that are 0 in float32 only: such an edge must not lead to a row without an aggregate.
+void test_tiny_weights(Random& random) {
+  Grid grid = make_grid(Image(random, 30, 40, 3, 250), 5, 40, 2);
+  for (const double space : {1e-44, 1e-100, 1e-300}) {
+    grid.space = space;
+    Buffer<double> n(grid.vertices, 1.0);
+    bistochastize(grid, n, {1e-12, -0.98}, 2);
+    const Hierarchy<double> multigrid(grid, n.data(), {1.3, 100}, 2);
+    for (const Graph<double>& graph : multigrid.coarse)
+      CHECK(std::all_of(graph.entry.to.data(), graph.entry.to.data() + graph.entry.size(),
+                        [&](std::uint32_t to) { return to < graph.rows; }));
+  }
+}
+
 }  // namespace
 
 void test_multigrid(Random& random) {
+  test_tiny_weights(random);
   test_solves<float>(random);
   test_solves<double>(random);
 }

@@ -1,9 +1,10 @@
 """The C++ core. Use it through `bilateral.backends.cpu`."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, overload
+from typing import Annotated, Any, overload
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 
@@ -113,6 +114,9 @@ class Grid:
         Write whether each vertex is connected to a vertex with a weight above 0.
         """
 
+    def state(self, threads: int) -> tuple[int, list[float], list[int], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any]]:
+        """Return the arguments of grid_from_state up to `keys`."""
+
     @overload
     def count_loose(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], least: float, threads: int) -> float: ...
 
@@ -159,6 +163,11 @@ def frame_change(before: Annotated[NDArray[numpy.float32], dict(order='C', devic
 def frame_change(before: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], after: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], scale: Sequence[float], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
     """
     Write a weight per pixel: 1 for equal values, 0 from a change of 3 / scale on.
+    """
+
+def grid_from_state(space_dimensions: int, blur: Sequence[float], key_bits: Sequence[int], x_cell: Sequence[int], y_cell: Sequence[int], t_cell: Sequence[int], last_rank: numpy.typing.NDArray[Any], rank: numpy.typing.NDArray[Any], keys: numpy.typing.NDArray[Any], lowest_eigenvalue: float, level_stiffness: float, faint_epsilons: float, threads: int) -> tuple[Grid, int, numpy.typing.NDArray[numpy.float32]]:
+    """
+    Build a grid from its state; raise ValueError if the state is damaged. Returns the grid, its number of vertices and its mass.
     """
 
 class Solver:

@@ -59,7 +59,8 @@ def solve(
         Size of a grid cell in frames, for a video: reference, target and confidence then have an
         axis T before H, and all frames are solved together.
     smoothness : float
-        The paper's lambda: larger is smoother.
+        The paper's lambda: larger is smoother. With few known pixels use 0.01 to 0.1: larger values
+        flatten the map and do not make known values reach further.
     blur, reference_max
         As for `BilateralGrid`.
     tolerance, max_iterations, preconditioner, initial, method

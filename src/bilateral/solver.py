@@ -20,6 +20,9 @@ from bilateral.numerics.warm_start import WarmStart
 
 Array = NDArray[Any]
 
+STATE_VERSION = 1
+"""Changes whenever an entry of a pickled solver changes its meaning."""
+
 _GEMAN_MCCLURE = losses.GemanMcClure(1.0)
 
 
@@ -28,13 +31,14 @@ class BilateralSolver:
 
     The output minimizes ``smoothness / 2 * sum_ij W_ij (x_i - x_j)^2 + sum_i c_i (x_i - t_i)^2``
     (Eq. 1 of the paper) over images that are constant on each vertex of the grid. W is the
-    bistochastized bilateral affinity.
+    bistochastized bilateral affinity. A solver can be pickled and copied, with its last solution.
 
     Parameters
     ----------
     grid : BilateralGrid
     smoothness : float
-        The paper's lambda, relative to a confidence of 1.
+        The paper's lambda, relative to a confidence of 1: larger is smoother. With few known pixels
+        use 0.01 to 0.1.
     tolerance : float
         Stop when the estimated RMS error falls below this fraction of the range of the known
         values. 0: continue until steps change nothing, at most `max_iterations` times. Below 1e-5
@@ -95,6 +99,24 @@ class BilateralSolver:
         self.max_iterations = options.max_iterations
         self.preconditioner = options.preconditioner
         self.initial = options.initial
+
+    def __getstate__(self) -> dict[str, Any]:
+        last = None if self._last is None else tuple(self._last)
+        return {"version": STATE_VERSION, **vars(self), "_last": last}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        name, options = "BilateralSolver", ("smoothness", "_fixed_steps", *SolveOptions.checks)
+        restored = validation.state(name, state, STATE_VERSION, ("grid", "_last", *options))
+        if not isinstance(restored["grid"], BilateralGrid):
+            raise validation.damaged_state(name, "expected a BilateralGrid")
+        try:
+            validation.positive("smoothness", restored["smoothness"])
+            SolveOptions.checked(restored)
+        except (TypeError, ValueError) as error:
+            raise validation.damaged_state(name, str(error).rstrip(".")) from None
+        if restored["_last"] is not None:
+            restored["_last"] = WarmStart.from_state(restored["_last"])
+        vars(self).update(restored)
 
     @overload
     def solve(

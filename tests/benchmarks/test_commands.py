@@ -271,3 +271,11 @@ def test_the_cli_command_compares_with_a_loop(tmp_path: Path) -> None:
         loop = 100 * row["rates"]["command"] / row["rates"]["files"]
         assert row["percent_of_loop"] == pytest.approx(loop)  # of one repeat
         assert row["rates"].keys() == {"command", "files", "memory"}
+
+
+@pytest.mark.benchmark
+def test_the_sparse_command_finds_that_few_pixels_need_low_smoothness(tmp_path: Path) -> None:
+    stored = results("sparse", tmp_path)
+    assert stored["scenes"] == ["Motorcycle"]
+    for row in stored["rows"]:
+        assert row["errors"]["smoothness 0.03"] < row["errors"]["smoothness 4"]

@@ -94,3 +94,25 @@ def test_each_warning_is_one_line(here: Path, call: Main) -> None:
     [record] = records(out)
     assert len(record["warnings"]) == 1
     assert err.splitlines() == [f"bilateral: depth.png: {record['warnings'][0]}"]
+
+
+def test_warnings_of_the_inputs_are_shown(here: Path, call: Main) -> None:
+    dots = np.random.default_rng(0).integers(0, 256, (40, 300), np.uint8)
+    io.write(here / "left.png", dots[:, :160])
+    io.write(here / "right.png", dots[:, 20:180])
+    views = ("left.png", "right.png", "-o", "d.pfm", "--json", "--max-disparity")
+    code, out, err = call("stereo", *views, 10)
+    assert code == 0
+    [warning] = records(out)[0]["warnings"]
+    assert warning.startswith("max_disparity: ")
+    assert err.splitlines() == [f"bilateral: left.png: {warning}"]
+    code, out, err = call("stereo", *views, 24, "--force")
+    assert (code, "warnings" in records(out)[0], err) == (0, False, "")
+    code, out, err = call(
+        "defocus", "photo.png", "truth.png", "-o", "b.png", "--focus", 1, "--aperture", 1e5,
+        "--json",
+    )  # fmt: skip
+    assert code == 0
+    [warning] = records(out)[0]["warnings"]
+    assert warning.startswith("focus: 1 is outside the range of depth, 1500 to 3000")
+    assert err.splitlines() == [f"bilateral: photo.png: {warning}"]

@@ -242,3 +242,15 @@ def test_parts_without_data_change_nothing_elsewhere(dtype: str) -> None:
     np.testing.assert_allclose(x[:, :20], alone, atol=1e-4)
     start = bilateral.solve(photo, target, weights, sigma_xy=2, initial="pyramid", max_iterations=0)
     np.testing.assert_array_equal(x[:, 20:], start[:, 20:])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("space", [1e-19, 1e-21, 1e-44, 1e-100, 1e-320])
+def test_tiny_weights_of_the_blur(space: float, dtype: str) -> None:
+    # Matching compares weights in float32, where such weights are 0.
+    rng = np.random.default_rng(0)
+    grid = BilateralGrid(rng.integers(0, 256, (30, 40, 3), np.uint8), 5, 40, 40, (1, space, 0.1))
+    target = np.where(rng.uniform(size=(30, 40)) < 0.5, np.nan, 1.5).astype(dtype)
+    for smoothness in (1e-9, 4.0):
+        x = BilateralSolver(grid, smoothness, **MULTIGRID).solve(target)
+        np.testing.assert_allclose(x, 1.5, rtol=1e-3)

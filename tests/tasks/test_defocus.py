@@ -266,3 +266,30 @@ def test_wrong_input(argument: str, value: Any, error: type[Exception], told: st
 def test_disparities_have_to_be_finite() -> None:
     with pytest.raises(ValueError, match=r"depth: .* inf at row 0, column 0"):
         defocus(IMAGE, np.full((6, 8), np.inf), 1, 1, kind="disparity")
+
+
+@pytest.mark.parametrize(
+    ("focus", "kind", "expected"),
+    [
+        (0.5, "depth", "outside the range of depth, 2 to 8, so that everything is blurred"),
+        (20.0, "depth", "Choose a focus within it"),
+        (0.25, "depth", "both disparities with kind='disparity'"),
+        (50.0, "disparity", "focus: 50 is outside"),
+        (0.2, "disparity", "both distances with kind='depth'"),
+    ],
+)
+def test_a_focus_outside_the_depths_warns(focus: float, kind: str, expected: str) -> None:
+    image, depth = random_image("uint8"), np.linspace(2, 8, 24)[:, np.newaxis] * np.ones(29)
+    with pytest.warns(UserWarning, match="focus") as caught:
+        defocus(image, depth, focus, 1000.0, kind=kind)
+    [warning] = caught
+    assert expected in str(warning.message)
+    assert warning.filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("focus", "aperture"), [(2.0, 1000.0), (8.0, 1000.0), (1.9999, 1.0), (0.5, 0.0), (9.0, 3.0)]
+)
+def test_a_focus_that_leaves_something_sharp_does_not_warn(focus: float, aperture: float) -> None:
+    image, depth = random_image("uint8"), np.linspace(2, 8, 24)[:, np.newaxis] * np.ones(29)
+    defocus(image, depth, focus, aperture)  # warnings are errors

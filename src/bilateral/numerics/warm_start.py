@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral import validation
 from bilateral.backends import cpu
 from bilateral.grid import BilateralGrid, core_of, frame_change
 from bilateral.numerics.system import System, slice_vertices
@@ -20,6 +21,23 @@ class WarmStart(NamedTuple):
     grid: BilateralGrid
     y: Array
     """One row per vertex, in the target's own unit; NaN where unknown."""
+
+    @classmethod
+    def from_state(cls, state: object) -> WarmStart:
+        """Restore a solution from ``(grid, y)``; a damaged one raises ValueError."""
+        name = "warm start"
+        if (
+            not isinstance(state, tuple)
+            or len(state) != 2
+            or not isinstance(state[0], BilateralGrid)
+        ):
+            raise validation.damaged_state(name, "expected a grid and its solution")
+        grid = state[0]
+        y = validation.state_array(name, state[1], (np.float32, np.float64), axes=2)
+        if y.shape[0] != grid.n_vertices or y.shape[1] == 0:
+            expected = f"({grid.n_vertices}, K)"
+            raise validation.damaged_state(name, f"expected shape {expected}, got {y.shape}")
+        return cls(grid, y)
 
     @property
     def shape(self) -> tuple[int, ...]:

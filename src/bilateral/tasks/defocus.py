@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from bilateral.filters.defocus import blur_layers, cut_radius, is_sharp
 Array = NDArray[Any]
 
 KINDS = ("depth", "disparity")
+_SHARP_RADIUS = 1.0
+"""A pixel with a smaller radius, in pixels, looks sharp."""
 
 
 @validation.keywords(photo="image", reference="image", target="depth")
@@ -44,7 +47,7 @@ def defocus(
         One number per pixel, without holes. Refine it first by `refine_depth`, which fills holes:
         wrong depths are visible at edges.
     focus : float
-        The depth in focus, in the unit of `depth`.
+        The depth in focus, in the unit of `depth` and within its range.
     aperture : float
         Strength of the blur: a pixel becomes a disc with a radius of ``aperture * |1 / depth - 1 /
         focus|`` pixels or, for disparities, ``aperture * |depth - focus|``. 0 leaves the image
@@ -69,6 +72,11 @@ def defocus(
     -------
     array
         Of the image's shape and dtype.
+
+    Warns
+    -----
+    UserWarning
+        If `focus` is outside the range of `depth`, so that all pixels become blurred.
 
     Examples
     --------
@@ -98,6 +106,7 @@ def defocus(
     with np.errstate(over="ignore"):  # radii are cut, so they may be infinite here
         radius = aperture * (1 / z - 1 / focus if kind == "depth" else z - focus)
     radius = cut_radius(radius, most)
+    _warn_if_nothing_is_sharp(z, radius, focus, kind, stacklevel=3)
     if is_sharp(radius):
         return np.array(image)
     dtype = picture.pixels.dtype
@@ -106,3 +115,29 @@ def defocus(
     out = blur_layers(light, radius, corners, angle)
     out = color.linear_to_srgb(out, dtype) if coded else validation.as_dtype(out, dtype)
     return validation.as_dtype(out.reshape(np.shape(image)), np.asarray(image).dtype)
+
+
+def _warn_if_nothing_is_sharp(
+    z: Array, radius: Array, focus: float, kind: str, stacklevel: int
+) -> None:
+    """Warn if the focus is outside the range of the depths and blurs every pixel.
+
+    A plane has no range: it is out of focus on purpose.
+    """
+    low, high = float(z.min()), float(z.max())
+    if low == high or low <= focus <= high or np.abs(radius).min() < _SHARP_RADIUS:
+        return
+    hint = "Choose a focus within it."
+    if focus != 0 and low <= 1 / focus <= high:
+        names = ("distances", "disparities") if kind == "depth" else ("disparities", "distances")
+        other = KINDS[kind == "depth"]
+        hint = (
+            f"1 / focus is within it: depth and focus must both be {names[0]}, or both "
+            f"{names[1]} with kind={other!r}."
+        )
+    warnings.warn(
+        f"focus: {focus:g} is outside the range of depth, {low:g} to {high:g}, so that everything "
+        f"is blurred. {hint}",
+        UserWarning,
+        stacklevel,
+    )

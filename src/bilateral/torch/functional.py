@@ -48,7 +48,7 @@ def solve(
     sigma_luma, sigma_chroma : float
         Size of a grid cell in 8-bit grey levels.
     smoothness : float or tensor with one element
-        The paper's lambda: larger is smoother.
+        The paper's lambda: larger is smoother. With few known pixels use 0.01 to 0.1.
     blur, reference_max
         As for `bilateral.BilateralGrid`.
     tolerance, max_iterations, preconditioner

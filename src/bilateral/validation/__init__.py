@@ -13,6 +13,7 @@ from bilateral.validation.arrays import (
     vertex_values,
 )
 from bilateral.validation.depth_maps import (
+    ZeroDepthWarning,
     add_swap_hint,
     depth_not_swapped,
     hole_value,
@@ -55,6 +56,13 @@ from bilateral.validation.segmentation import (
     scores,
     some_scores,
 )
+from bilateral.validation.states import (
+    damaged_state,
+    state,
+    state_array,
+    state_features,
+    state_numbers,
+)
 from bilateral.validation.targets import (
     Target,
     depth_target,
@@ -91,6 +99,7 @@ __all__ = [
     "Reference",
     "Scores",
     "Target",
+    "ZeroDepthWarning",
     "add_swap_hint",
     "are_logits",
     "are_probabilities",
@@ -102,6 +111,7 @@ __all__ = [
     "confidence_value",
     "count",
     "count_from_text",
+    "damaged_state",
     "depth_not_swapped",
     "depth_target",
     "enlarged_shape",
@@ -149,6 +159,10 @@ __all__ = [
     "some_scores",
     "some_strokes",
     "some_weight",
+    "state",
+    "state_array",
+    "state_features",
+    "state_numbers",
     "stereo_pair",
     "strokes_not_swapped",
     "target",

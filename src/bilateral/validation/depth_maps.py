@@ -16,6 +16,10 @@ _SAME_RATIO = 0.05
 """Aspect ratios that differ by less than this fraction are the same."""
 
 
+class ZeroDepthWarning(UserWarning):
+    """Zeros in a depth map look like missing data."""
+
+
 def depth_not_swapped(task: str, name: str, depth: ArrayLike, reference: ArrayLike) -> None:
     """Raise if a depth map has three channels and its photograph has one."""
     shape, other = _shape(depth), _shape(reference)
@@ -110,6 +114,6 @@ def warn_of_zeros(name: str, values: Array, known: Array, stacklevel: int) -> No
     warnings.warn(
         f"{name}: {100 * fraction:.2g} % of the known pixels are 0, and nearly all others are far "
         f"from 0. If 0 marks unknown pixels, give invalid=0; otherwise they count as depths.",
-        UserWarning,
+        ZeroDepthWarning,
         stacklevel + 1,
     )

@@ -14,6 +14,8 @@ BLURS = {"paper": (2.0, 1.0, 0.125), "uniform": None}
 
 _LEAST_CENTRE = 1e-6
 """Smallest centre weight, relative to the largest weight."""
+_LEAST_WEIGHT = 1e-20
+"""Smaller weights of neighbours, relative to the largest weight, count as 0."""
 
 
 def blur(value: Blur, dimensions: int) -> tuple[float, float, float]:
@@ -37,7 +39,10 @@ def blur(value: Blur, dimensions: int) -> tuple[float, float, float]:
             f"blur: expected a centre weight of at least a millionth of the others, "
             f"got {quote(value)}. A vertex without neighbours has only its centre."
         )
-    return weights
+    # Smaller weights have no effect that float64 could show, but their products underflow.
+    least = _LEAST_WEIGHT * max(weights)
+    space, range_ = (weight if weight >= least else 0.0 for weight in weights[1:])
+    return weights[0], space, range_
 
 
 def callback(value: object) -> None:

@@ -49,6 +49,7 @@ from bilateral.backends.cpu.solve import (
     start,
     was_with_data,
 )
+from bilateral.backends.cpu.state import grid_from_state, grid_state
 from bilateral.backends.cpu.stereo import Matches, match_blocks, visible
 
 __all__ = [
@@ -75,6 +76,8 @@ __all__ = [
     "expand",
     "find_regions",
     "frame_change",
+    "grid_from_state",
+    "grid_state",
     "label_depth",
     "majority",
     "match_blocks",

@@ -19,7 +19,7 @@ class PixelError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A grid of the core, with the numbers of it that Python needs."""
+    """A grid of the core, with the numbers of it that Python needs. It never changes."""
 
     core: _core.Grid
     n_vertices: int
@@ -32,6 +32,9 @@ class Grid:
     def coordinates(self) -> list[int]:
         """Return the cells of all vertices, one vertex after another."""
         return self.core.coordinates()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Grid":
+        return self
 
 
 def build_grid(

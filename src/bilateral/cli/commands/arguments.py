@@ -82,6 +82,9 @@ SigmaT = Annotated[
     _positive_option(SOLVER, "Size of a grid cell in frames, for videos (NPY, multi-page TIFF)."),
 ]
 Smoothness = Annotated[float, _positive_option(SOLVER, _SMOOTHNESS)]
+SmoothnessOfAnyMap = Annotated[
+    float, _positive_option(SOLVER, f"{_SMOOTHNESS} Few known pixels need 0.01 to 0.1.")
+]
 SmoothnessAuto = Annotated[
     float | None, _positive_option(SOLVER, f"{_SMOOTHNESS} Default: depends on other options.")
 ]

@@ -36,7 +36,7 @@ def solve(
     sigma_luma: args.SigmaLuma = 8,
     sigma_chroma: args.SigmaChroma = 8,
     sigma_t: args.SigmaT = None,
-    smoothness: args.Smoothness = 4.0,
+    smoothness: args.SmoothnessOfAnyMap = 4.0,
     blur: args.Blur = "paper",
     tolerance: args.Tolerance = 1e-3,
     max_iterations: args.MaxIterations = None,

@@ -38,6 +38,8 @@ PRESETS = {
     "best": Preset(sigma_luma=8, smoothness=0.1, sigma_gray=16, cell=10, sigma_texture=8),
     "paper": Preset(sigma_luma=4, smoothness=0.5, sigma_gray=8, method="paper"),
 }
+STATE_VERSION = 1
+"""Changes whenever an entry of a pickled `Colorizer` changes its meaning."""
 _LEAST_CELL = 4.0
 _LEAST_FILTER = 4.0
 """Smallest sigma of the domain transform in pixels; otherwise it is half a cell."""
@@ -163,6 +165,18 @@ class Colorizer:
         )
         self._filter = (max(_LEAST_FILTER, cell / 2), parameters.sigma_gray)
         self._has_solution = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if name != "_luma"}
+        return {"version": STATE_VERSION, **state, "_gray": tuple(self._gray)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        name, entries = "Colorizer", ("_gray", "_dtype", "_solver", "_filter", "_has_solution")
+        restored = validation.state(name, state, STATE_VERSION, entries)
+        pixels, highest = restored["_gray"]
+        pixels = validation.state_features(name, pixels, restored["_solver"].grid.shape, (1, 3))
+        restored["_gray"] = validation.Reference(pixels, highest)
+        vars(self).update(restored, _luma=color.luma(pixels))
 
     def _grid(
         self, preset: Preset, sigma_xy: float | None, sigma_luma: float | None

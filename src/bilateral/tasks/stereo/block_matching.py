@@ -9,10 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bilateral import color, confidence, validation
 from bilateral.filters import stereo
+from bilateral.tasks.stereo.search_range import consistent, warn_of_search_range
 
 Array = NDArray[Any]
 
 _MAX_WINDOW = 21
+_CONSISTENCY = 1.0
+"""Tolerance of the left-right check that tells a wrong search range, if there is no other check."""
 
 
 def match_blocks(
@@ -52,6 +55,12 @@ def match_blocks(
     confidence : (H, W) float32 array
         From 0 to 1; 0 where unknown.
 
+    Warns
+    -----
+    UserWarning
+        If matches pile up at `max_disparity` and continue beyond it, or if the views match much
+        better in the opposite order.
+
     Examples
     --------
     >>> import numpy as np
@@ -61,16 +70,31 @@ def match_blocks(
     >>> bool(abs(target[:, 10:-4] - 5).max() < 0.1), bool(c[:, 10:-4].min() > 0.8)
     (True, True)
     """
+    return match(left, right, max_disparity, window, margin, consistency, stacklevel=3)
+
+
+def match(
+    left: ArrayLike,
+    right: ArrayLike,
+    max_disparity: int,
+    window: int,
+    margin: float,
+    consistency: float | None,
+    stacklevel: int,
+) -> tuple[Array, Array]:
+    """Match as `match_blocks` does; a warning points `stacklevel` frames up."""
     left_view, right_pixels = validation.stereo_pair(left, right, None, any_scale=True)
     max_disparity = validation.count("max_disparity", max_disparity, 1)
     window = validation.odd("window", window, _MAX_WINDOW)
     margin = validation.not_negative("margin", margin)
-    matches = stereo.match_blocks(
-        color.luma(left_view.pixels), color.luma(right_pixels), max_disparity, window, margin
-    )
-    target, c = confidence.from_interval(matches.lower, matches.upper)
     if consistency is not None:
         consistency = validation.positive("consistency", consistency)
-        agrees = confidence.left_right_consistency(matches.left, matches.right, consistency) > 0
+    views = color.luma(left_view.pixels), color.luma(right_pixels)
+    matches = stereo.match_blocks(*views, max_disparity, window, margin)
+    tolerance = _CONSISTENCY if consistency is None else consistency
+    agrees = consistent(matches, tolerance)
+    warn_of_search_range(*views, matches.left, agrees, max_disparity, window, tolerance, stacklevel)
+    target, c = confidence.from_interval(matches.lower, matches.upper)
+    if consistency is not None:
         target, c = np.where(agrees, target, np.float32(np.nan)), np.where(agrees, c, np.float32(0))
     return target, c

@@ -13,7 +13,7 @@ from bilateral.filters.median import median
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
 from bilateral.tasks.cell_size import cell_size
-from bilateral.tasks.stereo.block_matching import match_blocks
+from bilateral.tasks.stereo.block_matching import match
 
 Array = NDArray[Any]
 
@@ -53,7 +53,8 @@ def stereo_depth(
     left, right : (H, W) or (H, W, 3) array
         Two views of one size with matching rows: uint8, uint16 or floating point.
     max_disparity : int
-        Largest disparity to search, in pixels: that of the nearest object, or a little more.
+        Largest disparity to search, in pixels: that of the nearest object, or a little more. A
+        warning tells if it seems too small.
     window, margin, consistency
         As for `match_blocks`.
     sigma_xy : float, optional
@@ -100,8 +101,8 @@ def stereo_depth(
     sigmas = validation.smooth(smooth, guide)
     cell = cell_size(guide.pixels.shape, 8, least=8) if sigma_xy is None else sigma_xy
     grid = BilateralGrid(guide.pixels, cell, sigma_luma, sigma_chroma, reference_max=guide.highest)
-    target, confidence = match_blocks(
-        left, right, max_disparity, window=window, margin=margin, consistency=consistency
+    target, confidence = match(
+        left, right, max_disparity, window, margin, consistency, stacklevel=3
     )
     if loss is None:
         disparity = BilateralSolver(grid, smoothness).solve(target, confidence)

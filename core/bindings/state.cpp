@@ -1,0 +1,168 @@
+// Bind the state of a grid: plain arrays that build the same grid again.
+#include "grid/state.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bound_grid.hpp"
+#include "bindings/built_grid.hpp"
+#include "bindings/subjects.hpp"
+
+namespace bilateral {
+
+namespace {
+
+using AnyInput = nb::ndarray<nb::ro, nb::numpy, nb::c_contig, nb::device::cpu>;
+using AnyArray = nb::ndarray<nb::numpy, nb::c_contig>;
+
+// Moves a buffer to Python. Its shape is (size / columns,) or, with several columns,
+// two-dimensional.
+template <class T>
+AnyArray to_array(Buffer<T> values, std::size_t columns = 1) {
+  auto moved = std::make_unique<Buffer<T>>(std::move(values));
+  T* data = moved->data();
+  const std::size_t size = moved->size();
+  const nb::capsule owner(moved.release(),
+                          [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
+  if (columns == 1) return AnyArray(data, {size}, owner, {}, nb::dtype<T>());
+  return AnyArray(data, {size / columns, columns}, owner, {}, nb::dtype<T>());
+}
+
+template <class T>
+AnyArray to_array(const std::vector<T>& values) {
+  Buffer<T> copy(values.size());
+  std::copy(values.begin(), values.end(), copy.data());
+  return to_array(std::move(copy));
+}
+
+// A wide key becomes a row of its lower and its upper half.
+AnyArray to_array(const Buffer<WideKey>& keys) {
+  Buffer<std::uint64_t> halves(2 * keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    halves[2 * i] = static_cast<std::uint64_t>(keys[i]);
+    halves[2 * i + 1] = static_cast<std::uint64_t>(keys[i] >> 64);
+  }
+  return to_array(std::move(halves), 2);
+}
+
+template <class T>
+bool holds(const AnyInput& array, std::size_t axes) {
+  return array.dtype() == nb::dtype<T>() && array.ndim() == axes;
+}
+
+template <class T>
+Buffer<T> to_buffer(const AnyInput& array) {
+  Buffer<T> values(array.size());
+  std::copy_n(static_cast<const T*>(array.data()), array.size(), values.data());
+  return values;
+}
+
+AnyKeys to_keys(const AnyInput& array) {
+  if (holds<NarrowKey>(array, 1)) return to_buffer<NarrowKey>(array);
+  require(holds<std::uint64_t>(array, 2) && array.shape(1) == 2,
+          "keys must be n int32 or n x 2 uint64");
+  const auto* halves = static_cast<const std::uint64_t*>(array.data());
+  Buffer<WideKey> keys(array.shape(0));
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    keys[i] = (WideKey{halves[2 * i + 1]} << 64) | halves[2 * i];
+  return keys;
+}
+
+AnyRanks to_ranks(const AnyInput& last, const AnyInput& pixel) {
+  const auto as = [&]<class Rank>(Rank) {
+    return RankArrays<Rank>{to_buffer<Rank>(last), to_buffer<Rank>(pixel)};
+  };
+  const auto hold = [&]<class Rank>(Rank) { return holds<Rank>(last, 1) && holds<Rank>(pixel, 1); };
+  if (hold(std::uint8_t{})) return as(std::uint8_t{});
+  if (hold(std::uint16_t{})) return as(std::uint16_t{});
+  require(hold(std::uint32_t{}), "ranks must be uint8, uint16 or uint32, both the same");
+  return as(std::uint32_t{});
+}
+
+using Ranks = std::tuple<AnyArray, AnyArray>;
+using Cells = std::vector<std::int64_t>;
+using BoundState = std::tuple<std::size_t, std::array<double, 3>, std::vector<int>, AnyArray,
+                              AnyArray, AnyArray, AnyArray, AnyArray, AnyArray>;
+
+BoundState bound_state(const BoundGrid& self, int threads) {
+  GridState state;
+  {
+    const nb::gil_scoped_release release;
+    state = state_of(self.grid(), threads);
+  }
+  auto [last, pixel] = std::visit(
+      [](auto& ranks) {
+        return Ranks(to_array(std::move(ranks.last)), to_array(std::move(ranks.pixel)));
+      },
+      state.ranks);
+  AnyArray keys = std::visit([](auto& each) { return to_array(std::move(each)); }, state.keys);
+  return {state.space_dimensions,
+          state.blur,
+          state.key_bits,
+          to_array(state.x_cell),
+          to_array(state.y_cell),
+          to_array(state.t_cell),
+          last,
+          pixel,
+          keys};
+}
+
+BuiltGrid bound_from_state(std::size_t space_dimensions, const std::array<double, 3>& blur,
+                           const std::vector<int>& key_bits, const Cells& x_cell,
+                           const Cells& y_cell, const Cells& t_cell, const AnyInput& last_rank,
+                           const AnyInput& rank, const AnyInput& keys, double lowest_eigenvalue,
+                           double level_stiffness, double faint_epsilons, int threads) {
+  GridState state{space_dimensions,          blur,         key_bits, x_cell, y_cell, t_cell,
+                  to_ranks(last_rank, rank), to_keys(keys)};
+  std::unique_ptr<BoundGrid> built;
+  {
+    const nb::gil_scoped_release release;
+    const auto began = BoundGrid::Clock::now();
+    Grid grid = grid_of(std::move(state), threads);
+    const LevelWeights weights{level_stiffness, faint_epsilons};
+    built =
+        std::make_unique<BoundGrid>(std::move(grid), began, lowest_eigenvalue, weights, threads);
+  }
+  return to_python(std::move(built));
+}
+
+}  // namespace
+
+// The signatures name the dtype Any, because a state has arrays of several dtypes.
+#define BILATERAL_ARRAY "numpy.typing.NDArray[typing.Any]"
+
+void bind_state(nb::module_& m, nb::class_<BoundGrid>& grid) {
+  grid.def(
+      "state", &bound_state, "threads"_a,
+      nb::sig("def state(self, threads: int) -> tuple[int, list[float], list[int], " BILATERAL_ARRAY
+              ", " BILATERAL_ARRAY ", " BILATERAL_ARRAY ", " BILATERAL_ARRAY ", " BILATERAL_ARRAY
+              ", " BILATERAL_ARRAY "]"),
+      "Return the arguments of grid_from_state up to `keys`.");
+  m.def("grid_from_state", &bound_from_state, "space_dimensions"_a, "blur"_a, "key_bits"_a,
+        "x_cell"_a, "y_cell"_a, "t_cell"_a, "last_rank"_a, "rank"_a, "keys"_a,
+        "lowest_eigenvalue"_a, "level_stiffness"_a, "faint_epsilons"_a, "threads"_a,
+        nb::sig("def grid_from_state(space_dimensions: int, blur: collections.abc.Sequence[float], "
+                "key_bits: collections.abc.Sequence[int], x_cell: collections.abc.Sequence[int], "
+                "y_cell: collections.abc.Sequence[int], t_cell: collections.abc.Sequence[int], "
+                "last_rank: " BILATERAL_ARRAY ", rank: " BILATERAL_ARRAY ", keys: " BILATERAL_ARRAY
+                ", lowest_eigenvalue: float, level_stiffness: float, faint_epsilons: float, "
+                "threads: int) -> tuple[Grid, int, numpy.typing.NDArray[numpy.float32]]"),
+        "Build a grid from its state; raise ValueError if the state is damaged. Returns the grid, "
+        "its number of vertices and its mass.");
+}
+
+#undef BILATERAL_ARRAY
+
+}  // namespace bilateral
