@@ -92,12 +92,14 @@ def colored(
     room = np.minimum((highest - luma) / np.maximum(up, least), luma / np.maximum(down, least))
     saturation = np.clip(room, 0, 1)
     low, high = np.minimum(luma, 0), np.maximum(luma, highest)
-    red, green, blue = (np.clip(luma + saturation * offset, low, high) for offset in offsets)
+    red, blue = (np.clip(luma + saturation * offsets[k], low, high) for k in (0, 2))
     out = np.empty((*luma.shape, 3), dtype)
     if dtype.kind == "u":
         red, blue = np.rint(red), np.rint(blue)
         green = (luma - RGB_TO_YUV[0, 0] * red - RGB_TO_YUV[0, 2] * blue) / RGB_TO_YUV[0, 1]
         green = np.clip(np.rint(green), low, high)
+    else:
+        green = np.clip(luma + saturation * offsets[1], low, high)
     out[..., 0], out[..., 1], out[..., 2] = red, green, blue
     return out
 

@@ -150,6 +150,11 @@ def convert(y: Array, old: System, new: System) -> Array:
     return converted if new.unit is None else converted / new.unit
 
 
+def vertices_with_data(grid: BilateralGrid, weight: Array) -> NDArray[np.bool_]:
+    """Return whether each vertex is connected to one of positive weight."""
+    return cpu.with_data(core_of(grid), weight)
+
+
 def slice_vertices(grid: BilateralGrid, vertices: Array, out: Array | None = None) -> Array:
     """Compute S^T v: pixels (..., K) of vertices (n_vertices, K), into `out` of any dtype."""
     if out is None or vertices.dtype == out.dtype:

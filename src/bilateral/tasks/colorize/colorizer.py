@@ -14,6 +14,7 @@ from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
 from bilateral.tasks.cell_size import cell_size
 from bilateral.tasks.colorize.strokes import find_strokes
+from bilateral.tasks.colorize.surroundings import Specks
 from bilateral.tasks.colorize.texture import texture
 
 Array = NDArray[Any]
@@ -32,11 +33,15 @@ class Preset:
     sigma_texture: float | None = None
     """Size of a grid cell along the texture; None: texture is no feature of the grid."""
     method: str | None = None
+    recolor_specks: bool = True
+    """Colour isolated vertices by the pixels around them."""
 
 
 PRESETS = {
     "best": Preset(sigma_luma=8, smoothness=0.1, sigma_gray=16, cell=10, sigma_texture=8),
-    "paper": Preset(sigma_luma=4, smoothness=0.5, sigma_gray=8, method="paper"),
+    "paper": Preset(
+        sigma_luma=4, smoothness=0.5, sigma_gray=8, method="paper", recolor_specks=False
+    ),
 }
 STATE_VERSION = 1
 """Changes whenever an entry of a pickled `Colorizer` changes its meaning."""
@@ -156,6 +161,7 @@ class Colorizer:
         validation.finite_values("gray", self._gray.pixels)
         self._dtype = np.asarray(gray).dtype.newbyteorder("=")
         self._luma = color.luma(self._gray.pixels)
+        self._levels = self._luma * self._luma.dtype.type(255 / self._gray.highest)
         parameters = PRESETS[validation.choice("preset", preset, PRESETS)]
         grid, cell = self._grid(parameters, sigma_xy, sigma_luma)
         self._solver = BilateralSolver(
@@ -163,6 +169,7 @@ class Colorizer:
             parameters.smoothness if smoothness is None else smoothness,
             method=parameters.method,
         )
+        self._specks = Specks(grid, self._levels, cell) if parameters.recolor_specks else None
         self._filter = (max(_LEAST_FILTER, cell / 2), parameters.sigma_gray)
         self._has_solution = False
 
@@ -190,10 +197,9 @@ class Colorizer:
             cell = validation.positive("sigma_xy", sigma_xy)
         if sigma_luma is not None:
             luma = validation.positive("sigma_luma", sigma_luma)
-        levels = self._luma * self._luma.dtype.type(255 / self._gray.highest)
-        features, sigmas = [levels], [luma]
+        features, sigmas = [self._levels], [luma]
         if preset.sigma_texture is not None:
-            features.append(texture(levels))
+            features.append(texture(self._levels))
             sigmas.append(preset.sigma_texture)
         return BilateralGrid.from_features(np.stack(features, axis=2), sigmas, cell), cell
 
@@ -219,6 +225,8 @@ class Colorizer:
             strokes.chroma, strokes.weights, warm_start="last" if self._has_solution else None
         )
         self._has_solution = True
+        if self._specks is not None:
+            self._specks.recolor(chroma, strokes.weights)
         chroma = domain_transform(
             chroma, self._luma, *self._filter, reference_max=self._gray.highest
         )
