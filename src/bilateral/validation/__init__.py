@@ -1,6 +1,7 @@
 """Check all inputs: an error names the argument, what was expected, what came, what to do."""
 
 from bilateral.validation.arrays import (
+    aligned,
     finite_values,
     floating_array,
     image,
@@ -78,6 +79,7 @@ __all__ = [
     "Reference",
     "Scores",
     "Target",
+    "aligned",
     "are_logits",
     "are_probabilities",
     "as_dtype",

@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 
 def real_array(name: str, value: ArrayLike) -> Array:
-    """Return an array of real numbers, of any shape."""
+    """Return an aligned array of real numbers, of any shape."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name}: expected a plain array, got a masked array. "
@@ -27,7 +27,12 @@ def real_array(name: str, value: ArrayLike) -> Array:
             f"{name}: expected real numbers, got dtype {array.dtype}. "
             f"Convert it first, for example with .astype(np.float32)."
         )
-    return array
+    return aligned(array)
+
+
+def aligned(array: Array) -> Array:
+    """Return the array, or a copy if an element may lie at an odd address, as in packed records."""
+    return array if array.flags.aligned else array.copy()
 
 
 def floating_array(name: str, value: ArrayLike) -> Array:
