@@ -163,8 +163,9 @@ void build(const LineKeys<Key>& line_keys, const SpaceSigmas& sigma, double edge
   Tiles<Key> tiles;
   tiles.x = Axis::of_pixels(grid.width, sigma.x, edge_guard);
   tiles.row = make_rows(grid, sigma, edge_guard);
-  if (!find_vertices<std::uint16_t>(line_keys, grid, tiles, threads))
-    find_vertices<std::uint32_t>(line_keys, grid, tiles, threads);
+  if (!find_vertices<std::uint16_t>(line_keys, grid, tiles, threads) &&
+      !find_vertices<std::uint32_t>(line_keys, grid, tiles, threads))
+    throw std::length_error("the grid has more than 2^32 - 2 vertices");
   for (std::size_t r = 0; r <= tiles.rows(); ++r) grid.row_vertex.push_back(tiles.row_first(r));
   make_bands(grid, tiles);
   find_edges(grid, tiles, threads);
@@ -191,7 +192,7 @@ Grid build_grid(const Reference<T>& reference, const SpaceSigmas& sigma, double 
     };
     detail::build<Key>(line_keys, sigma, edge_guard, grid, threads);
   };
-  if (bins.layout.total_bits() <= 31 && !bins.clamp)
+  if (bins.layout.total_bits() <= 31)
     build_with(NarrowKey{});
   else
     build_with(WideKey{});
