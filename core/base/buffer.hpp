@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <new>
@@ -30,8 +29,7 @@ class Buffer {
     const std::size_t bytes = size * sizeof(T) + page;
     const std::size_t alignment = bytes >= 2 * huge ? huge : line;
     const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    memory_.reset(std::aligned_alloc(alignment, rounded));
-    if (!memory_) throw std::bad_alloc();
+    memory_ = {::operator new(rounded, std::align_val_t{alignment}), Free{alignment}};
 #if defined(__linux__)
     if (alignment == huge) madvise(memory_.get(), rounded, MADV_HUGEPAGE);
 #endif
@@ -52,7 +50,8 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(void* p) const { std::free(p); }
+    std::size_t alignment = 1;
+    void operator()(void* p) const { ::operator delete(p, std::align_val_t{alignment}); }
   };
   std::unique_ptr<void, Free> memory_;
   T* data_ = nullptr;

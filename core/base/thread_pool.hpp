@@ -79,6 +79,7 @@ class ThreadPool {
   // The loop of a helper thread. No loop waits for a helper that is still asleep: such a helper
   // finds the gate closed.
   void help(std::size_t rank) {
+    if (!prepare_to_throw()) return;
     for (std::uint32_t last_phase = 0; !closed_.load(std::memory_order_acquire);) {
       if (gate_.fetch_add(inside, std::memory_order_acq_rel) & open)
         if (rank < parts_) work(rank);

@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/exception_state.hpp"
 
 namespace bilateral {
 
@@ -64,7 +65,8 @@ struct Worker {
 
 // Runs f(Worker) on `threads` threads; the caller is rank 0. If the system refuses a thread, the
 // team is smaller. Results never depend on the size of the team. A function that waits at the
-// barrier must not throw.
+// barrier must not throw, so it must not allocate memory. Any other function may throw on a thread
+// of the team after prepare_to_throw.
 template <class F>
 void run_team(int threads, F&& f) {
   Barrier barrier;
@@ -86,7 +88,7 @@ void run_team(int threads, F&& f) {
   others.reserve(static_cast<std::size_t>(threads - 1));
   try {
     for (int rank = 1; rank < threads; ++rank) others.emplace_back(body, rank);
-  } catch (const std::system_error&) {
+  } catch (...) {  // too many threads, or no memory for one more
   }
   const int team = static_cast<int>(others.size()) + 1;
   barrier.resize(team);
@@ -107,7 +109,8 @@ inline int team_size(int threads, std::size_t work, std::size_t grain) {
 
 // Calls f(item, rank) for every item. Each thread starts with its own contiguous part, since
 // neighbouring items share memory pages that the system has yet to supply, then helps the other
-// threads. `rank` selects scratch memory; the result of f must not depend on it.
+// threads. `rank` selects scratch memory; the result of f must not depend on it. f may throw: a
+// thread that has no memory for that leaves its items to the others.
 template <class F>
 void parallel_for(int threads, std::size_t items, F&& f) {
   const auto parts = static_cast<std::size_t>(team_size(threads, items, 1));
@@ -115,6 +118,7 @@ void parallel_for(int threads, std::size_t items, F&& f) {
   for (std::size_t part = 0; part < parts; ++part) next[part] = items * part / parts;
   run_team(static_cast<int>(parts), [&](const Worker& worker) {
     const auto rank = static_cast<std::size_t>(worker.rank);
+    if (rank > 0 && !prepare_to_throw()) return;
     for (std::size_t turn = 0; turn < parts; ++turn) {
       const std::size_t part = (rank + turn) % parts, end = items * (part + 1) / parts;
       for (std::size_t item; (item = next[part].fetch_add(1, std::memory_order_relaxed)) < end;)

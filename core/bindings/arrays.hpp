@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <stdexcept>
 
+#include "base/exception_state.hpp"
+
 namespace bilateral {
 
 namespace nb = nanobind;
@@ -20,6 +22,14 @@ template <class T>
 using Input = nb::ndarray<const T, nb::numpy, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Output = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu>;
+
+// Releases the GIL while the core works. The calling thread can then throw even if the core takes
+// the last memory.
+class CoreCall {
+ private:
+  [[maybe_unused]] bool can_throw_ = prepare_to_throw();
+  nb::gil_scoped_release release_;
+};
 
 inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);

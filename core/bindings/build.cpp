@@ -69,7 +69,7 @@ BuiltGrid bound_build_grid(const Input<T>& pixels, const std::vector<std::vector
                                  sigma_space[0]};
   std::unique_ptr<BoundGrid> built;
   {
-    const nb::gil_scoped_release release;
+    const CoreCall call;
     const auto began = BoundGrid::Clock::now();
     Grid grid = build_grid(reference, space_sigmas, edge_guard, threads);
     grid.centre = blur[0];
@@ -87,7 +87,7 @@ void bound_frame_change(const Input<T>& before, const Input<T>& after,
                         const std::vector<float>& scale, const Output<float>& weight, int threads) {
   require(before.size() == after.size() && after.size() == weight.size() * scale.size(),
           "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   frame_change(before.data(), after.data(), weight.size(), scale, weight.data(), threads);
 }
 

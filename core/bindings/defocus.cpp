@@ -28,7 +28,7 @@ void bound_defocus(const Input<float>& image, const Input<float>& layers,
           "radii must rise from 0, and neither be too many nor too large");
   require(blades == 0 || blades >= 3, "blades must be 0 or at least 3");
   const auto highest = static_cast<float>(radii.size() - 1);
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   require(std::all_of(layers.data(), layers.data() + pixels,
                       [&](float layer) { return std::abs(layer) <= highest; }),
           "layers must be within the radii");

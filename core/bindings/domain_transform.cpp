@@ -26,7 +26,7 @@ class BoundDomainTransform {
     require(pixels.ndim() == 3 && pixels.shape(2) <= 3 && pixels.size() > 0,
             "reference must be H x W x 1 to 3");
     const ReferenceImage<R> guide{pixels.data(), pixels.shape(0), pixels.shape(1), pixels.shape(2)};
-    const nb::gil_scoped_release release;
+    const CoreCall call;
     return new BoundDomainTransform(domain_weights<T>(guide, {step, level}, threads));
   }
 
@@ -36,7 +36,7 @@ class BoundDomainTransform {
     const std::size_t channels = channels_over(image, weights_.height * weights_.width);
     require(out.size() == image.size(), "out does not match the image");
     require(!mass || mass->size() * channels == image.size(), "mass does not match the image");
-    const nb::gil_scoped_release release;
+    const CoreCall call;
     const DomainInput stats = domain_transform(weights_, iterations, image.data(),
                                                data_or_null(mass), channels, out.data(), threads);
     return {stats.known, stats.large};

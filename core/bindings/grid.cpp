@@ -30,7 +30,7 @@ template <class T>
 void bound_splat(const BoundGrid& self, const Input<T>& pixels, const Output<T>& out, int threads) {
   const std::size_t channels = channels_over(pixels, self.grid().pixels());
   require(out.size() == channels * self.grid().vertices, "out does not match the grid");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   splat(self.grid(), pixels.data(), channels, out.data(), threads);
 }
 
@@ -39,7 +39,7 @@ void bound_slice(const BoundGrid& self, const Input<T>& vertices, const Output<T
                  int threads) {
   const std::size_t channels = channels_over(vertices, self.grid().vertices);
   require(out.size() == channels * self.grid().pixels(), "out does not match the grid");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   slice(self.grid(), vertices.data(), channels, out.data(), threads);
 }
 
@@ -48,7 +48,7 @@ template <class T, auto apply>
 void bound_map(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
   const std::size_t channels = channels_over(vertices, self.grid().vertices);
   require(out.size() == vertices.size(), "out does not match the input");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   apply(self.grid(), vertices.data(), channels, out.data(), threads);
 }
 
@@ -74,7 +74,7 @@ void bound_slice_gradients(const BoundGrid& self, const Input<T>& z, const Input
                                data_or_null(confidence),
                                data_or_null(of_target),
                                data_or_null(of_confidence)};
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   slice_gradients(grid, gradients, channels, threads);
 }
 
@@ -84,7 +84,7 @@ double bound_smoothness_product(const BoundGrid& self, const Input<T>& x, const 
   const Grid& grid = self.grid();
   const std::size_t channels = channels_over(x, grid.vertices);
   require(y.size() == x.size(), "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   return smoothness_product(grid, self.n<T>(threads), x.data(), y.data(), channels, threads);
 }
 
@@ -109,7 +109,7 @@ BoundStats bound_splat_target(const BoundGrid& self, const Input<T>& target,
   require(!confidence || confidence->size() == grid.pixels(), "confidence does not match");
   require(weight.size() == grid.vertices && weighted.size() == grid.vertices * channels,
           "outputs do not match the grid");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   const InputStats stats = splat_target(grid, target.data(), data_or_null(confidence), channels,
                                         weight.data(), weighted.data(), threads);
   std::optional<std::size_t> invalid;
@@ -123,7 +123,7 @@ void bound_start(const BoundGrid& self, const Input<T>& weight, const Input<T>& 
   const Grid& grid = self.grid();
   const std::size_t channels = channels_over(weighted, grid.vertices);
   require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   find_start(grid, weight.data(), weighted.data(), channels, x.data(), threads);
 }
 
@@ -133,7 +133,7 @@ void bound_draw_probes(const BoundGrid& self, const Input<T>& weight, double smo
   const Grid& grid = self.grid();
   const std::size_t probes = channels_over(b, grid.vertices);
   require(weight.size() == grid.vertices && probes <= max_probes, "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   draw_probes(grid, self.n<T>(threads), weight.data(), smoothness, seed, probes, b.data(), threads);
 }
 
@@ -141,7 +141,7 @@ template <class T>
 void bound_with_data(const BoundGrid& self, const Input<T>& weight, const Output<bool>& out) {
   const Grid& grid = self.grid();
   require(weight.size() == grid.vertices && out.size() == grid.vertices, "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   const std::vector<std::uint8_t> connected = with_data(find_components(grid), weight.data());
   std::copy(connected.begin(), connected.end(), out.data());
 }

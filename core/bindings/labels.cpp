@@ -18,7 +18,7 @@ std::int32_t bound_find_regions(const Input<float>& values, const Input<bool>& m
   require(values.ndim() == 2 && values.size() > 0, "values must be H x W");
   require(values.size() < std::numeric_limits<std::int32_t>::max(), "too many pixels");
   require(mask.size() == values.size() && labels.size() == values.size(), "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   return find_regions(values.data(), mask.data(), values.shape(0), values.shape(1), tolerance,
                       labels.data());
 }
@@ -27,7 +27,7 @@ void bound_label_depth(const Input<std::int32_t>& labels, std::size_t radius,
                        const Output<float>& out, int threads) {
   require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
           "shapes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   label_depth(labels.data(), labels.shape(0), labels.shape(1), radius, out.data(), threads);
 }
 
@@ -35,10 +35,7 @@ void bound_majority(const Input<std::int32_t>& labels, std::size_t classes, std:
                     const Output<std::int32_t>& out, int threads) {
   require(labels.ndim() == 2 && labels.size() > 0 && out.size() == labels.size(),
           "shapes do not match");
-  const nb::gil_scoped_release release;
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    require(labels.data()[i] >= 0 && static_cast<std::size_t>(labels.data()[i]) < classes,
-            "a label lies outside the classes");
+  const CoreCall call;
   majority(labels.data(), labels.shape(0), labels.shape(1), classes, radius, out.data(), threads);
 }
 

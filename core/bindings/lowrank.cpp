@@ -16,7 +16,7 @@ void bound_covariance(const Input<T>& weight, const Input<T>& weighted, const Ou
   const std::size_t vertices = weight.size(), channels = mean.size();
   require(weighted.size() == vertices * channels && covariance.size() == channels * channels,
           "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   channel_covariance(weight.data(), weighted.data(), vertices, channels, mean.data(),
                      covariance.data(), threads);
 }
@@ -28,7 +28,7 @@ void bound_project(const Input<T>& weight, const Input<T>& weighted, const Input
   const std::size_t rank = channels_over(reduced, vertices);
   require(weighted.size() == vertices * channels && basis.size() == rank * channels,
           "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   project_channels(weighted.data(), channels, basis.data(), rank, weight.data(), mean.data(),
                    vertices, reduced.data(), threads);
 }
@@ -40,7 +40,7 @@ void bound_expand(const Input<T>& reduced, const Input<T>& mean, const Input<T>&
   const std::size_t vertices = reduced.size() / rank;
   require(reduced.size() == vertices * rank && full.size() == vertices * channels,
           "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   expand_channels(reduced.data(), rank, basis.data(), channels, mean.data(), vertices, full.data(),
                   threads);
 }

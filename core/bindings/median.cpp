@@ -16,7 +16,7 @@ void bound_median(const Input<T>& image, const Output<T>& out, std::size_t size,
   require(image.ndim() == 3 && image.size() > 0, "image must be H x W x K");
   require(out.size() == image.size(), "out does not match the image");
   require(size == 3 || size == 5, "size must be 3 or 5");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   median(image.data(), image.shape(0), image.shape(1), image.shape(2), size, out.data(), threads);
 }
 

@@ -21,7 +21,7 @@ void bound_block_means(const Input<T>& pixels, const Output<T>& means, int threa
   require(pixels.ndim() == 2 && means.ndim() == 2 && pixels.size() > 0 && means.size() > 0 &&
               means.shape(0) <= pixels.shape(0) && means.shape(1) <= pixels.shape(1),
           "means must be no larger than pixels");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   const Blocks<T> blocks(pixels.shape(0), pixels.shape(1), means.shape(0), means.shape(1));
   block_means(blocks, pixels.data(), means.data(), threads);
 }
@@ -31,7 +31,7 @@ void bound_spread_blocks(const Input<T>& values, const Output<T>& pixels, int th
   require(pixels.ndim() == 2 && values.ndim() == 2 && pixels.size() > 0 && values.size() > 0 &&
               values.shape(0) <= pixels.shape(0) && values.shape(1) <= pixels.shape(1),
           "values must be no larger than pixels");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   const Blocks<T> blocks(pixels.shape(0), pixels.shape(1), values.shape(0), values.shape(1));
   spread_blocks(blocks, values.data(), pixels.data(), threads);
 }
@@ -43,7 +43,7 @@ class BoundPixelGraph {
   template <class R>
   static BoundPixelGraph* of(const Input<R>& pixels, double smoothness, double sigma, int threads) {
     require(pixels.ndim() == 3 && pixels.size() > 0, "reference must be H x W x C");
-    const nb::gil_scoped_release release;
+    const CoreCall call;
     return new BoundPixelGraph(PixelGraph<T>(pixels.data(), pixels.shape(0), pixels.shape(1),
                                              pixels.shape(2), smoothness, sigma, threads));
   }
@@ -62,7 +62,7 @@ class BoundPixelGraph {
             (!low || (low->ndim() == 2 && low->size() > 0 && low->size() == low_weight->size() &&
                       low->shape(0) <= graph_.height() && low->shape(1) <= graph_.width())),
         "low and low_weight must match and be no larger than the reference");
-    const nb::gil_scoped_release release;
+    const CoreCall call;
     std::optional<Blocks<T>> blocks;
     if (low) blocks.emplace(graph_.height(), graph_.width(), low->shape(0), low->shape(1));
     const PolishData<T> data{

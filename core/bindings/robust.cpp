@@ -17,7 +17,7 @@ namespace {
 template <class T>
 Samples<T>* make_samples(const BoundGrid& grid, const Input<T>& target, int threads) {
   const std::size_t channels = channels_over(target, grid.grid().pixels());
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   return new Samples<T>(grid.grid(), target.data(), channels, threads);
 }
 
@@ -28,7 +28,7 @@ double bound_splat_robust(const Samples<T>& self, const Loss& loss, const Input<
   require(weight.size() == vertices && weighted.size() == vertices * channels &&
               y.size() == weighted.size(),
           "arrays do not match the grid");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   return splat_robust(self, loss, y.data(), weight.data(), weighted.data(), threads);
 }
 

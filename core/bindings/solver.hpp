@@ -85,7 +85,7 @@ class BoundSolver final : public AnySolver {
     options.after_step = std::ref(after_step);
     PcgResult result;
     {
-      const nb::gil_scoped_release release;
+      const CoreCall call;
       result = solver_.solve(weight.data(), weighted.data(), channels, scale.data(), x.data(), fill,
                              options);
     }
@@ -104,7 +104,7 @@ class BoundSolver final : public AnySolver {
 
  private:
   static SystemSolver<T> make(const BoundGrid& grid, const std::string& name, int threads) {
-    const nb::gil_scoped_release release;
+    const CoreCall call;
     if (name == "multigrid")
       return SystemSolver<T>(grid.grid(), grid.multigrid<T>(threads), threads);
     require(name == "pyramid" || name == "jacobi", "no such preconditioner");
@@ -158,7 +158,7 @@ void bound_nested_start(const BoundGrid& self, const Input<T>& weight, const Inp
   const Grid& grid = self.grid();
   const std::size_t channels = channels_over(weighted, grid.vertices);
   require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   nested_start(self.multigrid<T>(threads), grid.vertices, weight.data(), weighted.data(), channels,
                smoothness, x.data(), threads);
 }

@@ -25,7 +25,7 @@ void bound_match_blocks(const Input<float>& left, const Input<float>& right,
           "disparities, radius or margin out of range");
   const StereoPair pair{left.data(), right.data(), left.shape(0), left.shape(1),
                         disparities, radius,       margin};
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   match_blocks(pair, {out[0].data(), out[1].data(), out[2].data(), out[3].data()}, threads);
 }
 
@@ -36,7 +36,7 @@ void bound_visible(const Input<float>& claim, const Input<float>& surface,
   require(surface.size() == claim.size() && trusted.size() == claim.size() &&
               out.size() == claim.size(),
           "sizes do not match");
-  const nb::gil_scoped_release release;
+  const CoreCall call;
   visible(claim.data(), surface.data(), trusted.data(), claim.shape(0), claim.shape(1), tolerance,
           out.data(), threads);
 }

@@ -65,7 +65,8 @@ struct LayerMap {
   }
 };
 
-// Records the two layers of each pixel. With n levels, index 0 stands for layer -(n - 1).
+// Records the two layers of each pixel. With n levels, index 0 stands for layer -(n - 1). A layer
+// outside counts as the nearest one: another thread may change the layers during the call.
 inline LayerMap map_layers(const Scene& scene, std::size_t levels, int threads) {
   const auto blocks = [](std::size_t n) { return (n + defocus_block - 1) / defocus_block; };
   LayerMap map{blocks(scene.height), blocks(scene.width), {}};
@@ -76,7 +77,8 @@ inline LayerMap map_layers(const Scene& scene, std::size_t levels, int threads) 
                  const std::size_t top = row * defocus_block;
                  for (std::size_t y = top; y < std::min(top + defocus_block, scene.height); ++y)
                    for (std::size_t x = 0; x < scene.width; ++x) {
-                     const float layer = scene.layers[y * scene.width + x] + middle;
+                     const float shifted = scene.layers[y * scene.width + x] + middle;
+                     const float layer = std::min(std::max(0.0f, shifted), 2 * middle);
                      LayerSet& set = map.blocks[row * map.columns + x / defocus_block];
                      set.set(static_cast<std::size_t>(layer));
                      set.set(static_cast<std::size_t>(std::ceil(layer)));

@@ -123,14 +123,18 @@ class Polish {
         base_(height_, width_),
         inverse_(height_, width_),
         weight_(detail::planes<T>(height_, width_)),
-        low_(data.blocks ? data.blocks->rows() * data.blocks->columns() : 0) {}
+        low_(data.blocks ? data.blocks->rows() * data.blocks->columns() : 0),
+        scratch_(static_cast<std::size_t>(team_)) {
+    for (Scratch& scratch : scratch_)
+      scratch = {std::vector<T>(width_ + 1), std::vector<T>(width_)};
+  }
 
   // Improves z in place: `rounds` of reweighting, each with `steps` of conjugate gradients. `scale`
   // is that of Cauchy's loss.
   void run(T* z, double scale, int rounds, int steps) {
     run_team(team_, [&](const Worker& worker) {
       const Lines lines(worker, *this);
-      Scratch scratch{{}, std::vector<T>(width_)};
+      Scratch& scratch = scratch_[static_cast<std::size_t>(worker.rank)];
       lines.each([&](std::size_t y) { load_row(y, z); });
       worker.barrier.wait();
       for (int round = 0; round < rounds; ++round)
@@ -140,7 +144,8 @@ class Polish {
   }
 
  private:
-  // Memory of one thread: one row of blocks or pixels, and one row of pixels.
+  // Memory of one thread: one row of blocks or pixels, with room for one more, and one row of
+  // pixels. Threads that wait for each other must not allocate memory.
   struct Scratch {
     std::vector<T> line, spread;
   };
@@ -299,6 +304,7 @@ class Polish {
   detail::Plane<T> z_, p_, q_, r_, base_, inverse_;
   detail::Planes<T> weight_;  // of the edges in this round
   std::vector<T> low_;        // one per block
+  std::vector<Scratch> scratch_;
 };
 
 }  // namespace bilateral

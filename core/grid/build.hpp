@@ -173,8 +173,9 @@ void build(const LineKeys<Key>& line_keys, const SpaceSigmas& sigma, double edge
   grid.y = Axis::of_pixels(grid.height, sigma.y, edge_guard);
   grid.t = Axis::of_pixels(grid.frames, sigma.t, edge_guard);
   tiles.row = make_rows(grid);
-  if (!find_vertices<std::uint16_t>(line_keys, grid, tiles, threads))
-    find_vertices<std::uint32_t>(line_keys, grid, tiles, threads);
+  if (!find_vertices<std::uint16_t>(line_keys, grid, tiles, threads) &&
+      !find_vertices<std::uint32_t>(line_keys, grid, tiles, threads))
+    throw std::length_error("the grid has more than 2^32 - 2 vertices");
   connect(grid, std::move(tiles), threads);
 }
 
@@ -198,7 +199,7 @@ Grid build_grid(const Reference<T>& reference, const SpaceSigmas& sigma, double 
     };
     detail::build<Key>(line_keys, sigma, edge_guard, grid, threads);
   };
-  if (bins.layout.total_bits() <= 31 && !bins.clamp)
+  if (bins.layout.total_bits() <= 31)
     build_with(NarrowKey{});
   else
     build_with(WideKey{});

@@ -104,6 +104,13 @@ class BandQueue {
     for (auto& taken : taken_) taken = std::vector<Taken>(static_cast<std::size_t>(threads));
   }
 
+  // Forgets earlier calls, before a team starts. The last team may have been smaller.
+  void reset() {
+    for (auto& taken : taken_)
+      for (Taken& part : taken) part.count = 0;
+    for (Turn& turn : turn_) turn.count = 0;
+  }
+
   // Calls f(band) for every band. All threads of the team call `each`, with a barrier between two
   // calls.
   template <class F>

@@ -45,8 +45,9 @@ WideEdge* join_long(const Key* keys, Lists at, Key shift, WideEdge* out) {
 BILATERAL_MULTIVERSION
 inline WideEdge* join_short(const NarrowKey* keys, Lists lists, NarrowKey shift, WideEdge* out) {
   using Keys = Lanes<NarrowKey, 8>;
+  using Sums = Lanes<std::uint32_t, 8>;  // a sum with a key past the end may overflow
   for (std::uint32_t a = lists.a; a < lists.a_end; a += 8) {
-    const Keys next = load_lanes<Keys>(keys + a) + shift;
+    const Keys next = (Keys)(load_lanes<Sums>(keys + a) + static_cast<std::uint32_t>(shift));
     Keys place = {};
     for (std::uint32_t b = lists.b; b < lists.b_end; ++b) place -= keys[b] < next;
     NarrowKey next_keys[8], places[8];

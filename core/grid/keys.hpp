@@ -53,8 +53,8 @@ struct KeyLayout {
 
   template <class Key>
   std::int64_t coordinate(Key key, std::size_t channel) const {
-    const Key mask = static_cast<Key>((Key{1} << bits[channel]) - 1);
-    return static_cast<std::int64_t>((key >> shift[channel]) & mask);
+    const auto field = static_cast<std::uint64_t>(key >> shift[channel]);
+    return static_cast<std::int64_t>(field & ((std::uint64_t{1} << bits[channel]) - 1));
   }
 
   // The mask that turns key >> 1 into the key of the halved coordinates.

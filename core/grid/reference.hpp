@@ -43,13 +43,13 @@ struct Reference {
 };
 
 // The cells of a pixel: trunc(sum_j matrix[k][j] * value_j + shift[k]), or
-// trunc(gain[k] * value_k + shift[k]). A cell is never negative.
+// trunc(gain[k] * value_k + shift[k]), from 0 to largest[k]. A cell outside becomes the nearest one
+// inside: another thread may change a reference after its range was found.
 struct Binning {
   std::size_t channels;
   bool mixed;
   std::array<std::array<double, 3>, 3> matrix{};
   Channels gain{}, shift{};
-  bool clamp = false;  // whether some pixel may lie beyond coordinate_limit
   Channels largest{};
   KeyLayout layout;
 };
@@ -68,6 +68,12 @@ BILATERAL_INLINE double cell_of(const T* pixel, const Binning& bins, std::size_t
   return value;
 }
 
+// Limits a cell to [0, largest]; NaN becomes 0.
+BILATERAL_INLINE double limit_cell(double cell, double largest) {
+  const double positive = cell > 0 ? cell : 0;
+  return positive < largest ? positive : largest;
+}
+
 template <class T>
 BILATERAL_INLINE void rgb_keys(const T* pixels, std::size_t n, const Binning& bins,
                                NarrowKey* keys) {
@@ -75,12 +81,13 @@ BILATERAL_INLINE void rgb_keys(const T* pixels, std::size_t n, const Binning& bi
   const double a10 = bins.matrix[1][0], a11 = bins.matrix[1][1], a12 = bins.matrix[1][2];
   const double a20 = bins.matrix[2][0], a21 = bins.matrix[2][1], a22 = bins.matrix[2][2];
   const double b0 = bins.shift[0], b1 = bins.shift[1], b2 = bins.shift[2];
+  const double m0 = bins.largest[0], m1 = bins.largest[1], m2 = bins.largest[2];
   const int s0 = bins.layout.shift[0], s1 = bins.layout.shift[1];
   for (std::size_t x = 0; x < n; ++x) {
     const double r = pixels[3 * x], g = pixels[3 * x + 1], b = pixels[3 * x + 2];
-    const auto l = static_cast<std::int32_t>(a00 * r + a01 * g + a02 * b + b0);
-    const auto u = static_cast<std::int32_t>(a10 * r + a11 * g + a12 * b + b1);
-    const auto v = static_cast<std::int32_t>(a20 * r + a21 * g + a22 * b + b2);
+    const auto l = static_cast<std::int32_t>(limit_cell(a00 * r + a01 * g + a02 * b + b0, m0));
+    const auto u = static_cast<std::int32_t>(limit_cell(a10 * r + a11 * g + a12 * b + b1, m1));
+    const auto v = static_cast<std::int32_t>(limit_cell(a20 * r + a21 * g + a22 * b + b2, m2));
     keys[x] = (l << s0) | (u << s1) | v;
   }
 }
@@ -92,11 +99,11 @@ BILATERAL_INLINE void plain_keys(const T* pixels, std::size_t n, const Binning& 
                                  Count channels, NarrowKey* keys) {
   if (channels != 1) std::fill_n(keys, n, NarrowKey{0});
   for (std::size_t k = 0; k < channels; ++k) {
-    const double a = bins.gain[k], b = bins.shift[k];
+    const double a = bins.gain[k], b = bins.shift[k], most = bins.largest[k];
     const int s = bins.layout.shift[k];
     for (std::size_t x = 0; x < n; ++x) {
       const auto value = static_cast<double>(pixels[x * channels + k]);
-      const auto cell = static_cast<std::int32_t>(a * value + b);
+      const auto cell = static_cast<std::int32_t>(limit_cell(a * value + b, most));
       keys[x] = channels == 1 ? cell : keys[x] | (cell << s);
     }
   }
@@ -145,8 +152,8 @@ void row_keys(const T* pixels, std::size_t n, const Binning& bins, WideKey* keys
   for (std::size_t x = 0; x < n; ++x) {
     WideKey key = 0;
     for (std::size_t k = 0; k < bins.channels; ++k) {
-      double cell = detail::cell_of(pixels + x * bins.channels, bins, k);
-      if (bins.clamp) cell = std::clamp(cell, 0.0, bins.largest[k]);
+      const double cell =
+          detail::limit_cell(detail::cell_of(pixels + x * bins.channels, bins, k), bins.largest[k]);
       key |= static_cast<WideKey>(static_cast<std::uint64_t>(cell)) << bins.layout.shift[k];
     }
     keys[x] = key;
@@ -238,8 +245,6 @@ Binning make_binning(const Reference<T>& reference, double edge_guard, int threa
   for (std::size_t k = 0; k < bins.channels; ++k) {
     bins.shift[k] -= range.low[k];
     bins.largest[k] = std::floor(range.high[k] - range.low[k]);
-    const bool is_far = -range.low[k] >= coordinate_limit || range.high[k] >= coordinate_limit;
-    bins.clamp = bins.clamp || (is_far && !nominal);
     largest.push_back(static_cast<std::uint64_t>(bins.largest[k]));
   }
   bins.layout = KeyLayout::of(largest);

@@ -78,7 +78,7 @@ inline void largest_in_runs(const float* values, const std::int32_t* labels, std
                             std::size_t radius, std::vector<std::size_t>& queue, float* out) {
   queue.resize(n);
   for (std::size_t begin = 0, end = 0; begin < n; begin = end) {
-    while (end < n && labels[end] == labels[begin]) ++end;
+    for (end = begin + 1; end < n && labels[end] == labels[begin];) ++end;
     // The queue has the candidates for the maximum, with descending values.
     std::size_t first = 0, last = 0, next = begin;
     for (std::size_t i = begin; i < end; ++i) {

@@ -5,17 +5,27 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
+#include "base/buffer.hpp"
 #include "base/threads.hpp"
 
 namespace bilateral {
 
-// Labels are from 0 to `classes` - 1. The window has 2 radius + 1 pixels along each axis; beyond
-// the border, the outermost pixels are repeated.
-inline void majority(const std::int32_t* labels, std::size_t height, std::size_t width,
+// Labels are from 0 to `classes` - 1; std::invalid_argument reports others. The window has
+// 2 radius + 1 pixels along each axis; beyond the border, the outermost pixels are repeated.
+inline void majority(const std::int32_t* given, std::size_t height, std::size_t width,
                      std::size_t classes, std::size_t radius, std::int32_t* out, int threads) {
   const std::size_t side = 2 * radius + 1, window = side * side;
+  // Labels are indices below. Another thread may change the given ones after the check.
+  Buffer<std::int32_t> copy(height * width);
+  std::copy_n(given, copy.size(), copy.data());
+  const std::int32_t* labels = copy.data();
+  unsigned outside = 0;
+  for (std::size_t i = 0; i < copy.size(); ++i)
+    outside |= static_cast<std::size_t>(labels[i]) >= classes;  // a negative label is huge
+  if (outside) throw std::invalid_argument("a label lies outside the classes");
   // Returns the pixel at position i of the repeated border and the n pixels after it.
   const auto clamped = [radius](std::size_t i, std::size_t n) {
     return std::min(i < radius ? 0 : i - radius, n - 1);

@@ -14,13 +14,20 @@ class ErrorEstimate {
  public:
   // `steady` says that steps shrink one by one rather than in the long run. `window` is the largest
   // number of steps in each of the two windows that are compared in the long run.
-  explicit ErrorEstimate(bool steady = false, std::size_t window = 1)
-      : steady_(steady), max_window_(window) {}
+  ErrorEstimate(bool steady, std::size_t window) : steady_(steady), max_window_(window) {
+    steps_.reserve(2 * kept());
+  }
 
-  void add(double step) { steps_.push_back(step); }
+  // Does not allocate memory: only the last steps are kept.
+  void add(double step) {
+    if (steps_.size() == 2 * kept())
+      steps_.erase(steps_.begin(), steps_.end() - static_cast<std::ptrdiff_t>(kept()));
+    steps_.push_back(step);
+    ++count_;
+  }
 
   double value() const {
-    const std::size_t n = steps_.size();
+    const std::size_t n = count_;
     const double last =
         steady_ ? steps_.back() : *std::max_element(steps_.end() - recent(n), steps_.end());
     const double least = steady_ ? 0.5 : 1.5;
@@ -38,7 +45,7 @@ class ErrorEstimate {
   // The largest of the last three ratios of a step to the step before.
   double recent_rate() const {
     double rho = 0;
-    for (auto step = steps_.end() - recent(steps_.size() - 1); step != steps_.end(); ++step)
+    for (auto step = steps_.end() - recent(count_ - 1); step != steps_.end(); ++step)
       if (step[-1] > 0) rho = std::max(rho, step[0] / step[-1]);
     return rho;
   }
@@ -46,7 +53,8 @@ class ErrorEstimate {
   // For steps that go up and down: compares the last third of them with the third before. The
   // estimate then uses the largest of the last three steps as the last one.
   double long_run_rate() const {
-    const std::size_t n = steps_.size(), window = std::clamp<std::size_t>(n / 3, 1, max_window_);
+    const std::size_t n = steps_.size(),
+                      window = std::clamp<std::size_t>(count_ / 3, 1, max_window_);
     const double now = square_sum(n - window, n), before = square_sum(n - 2 * window, n - window);
     return before > 0 ? std::pow(now / before, 0.5 / static_cast<double>(window)) : 0;
   }
@@ -57,8 +65,11 @@ class ErrorEstimate {
     return sum;
   }
 
+  // The number of steps that an estimate needs.
+  std::size_t kept() const { return std::max<std::size_t>(2 * max_window_, 4); }
+
   bool steady_;
-  std::size_t max_window_;
+  std::size_t max_window_, count_ = 0;
   std::vector<double> steps_;
 };
 

@@ -56,6 +56,7 @@ class MultigridSteps final : public Steps<T, K> {
   void set(const LinearSystem<T>& system) override {
     system_ = system;
     stale_ = diagonals_.take_stale();
+    queue_.reset();
   }
 
   // Keeps colour 0 of x in a T and its rounding error in `lack`: the rounding error would appear in

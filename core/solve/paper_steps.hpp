@@ -42,7 +42,8 @@ class PaperSteps final : public Steps<T, K> {
 
   void set(const LinearSystem<T>& system) override {
     system_ = system;
-    stale_ = A_.set(system.weight, system.smoothness);
+    stale_ = A_.set(system.weight, system.smoothness) || stale_;
+    queue_.reset();
   }
 
   Sums begin(const Worker& worker) override {
@@ -114,7 +115,9 @@ class PaperSteps final : public Steps<T, K> {
     copy_channels(worker, channels, kept_.data(), system_.x, grid_.vertices);
   }
 
-  void end(const Worker&) override {}
+  void end(const Worker& worker) override {
+    if (worker.rank == 0) stale_ = false;
+  }
 
  private:
   enum Kind : std::size_t { curvature, movement, energy, kinds };  // the sums kept per band

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -35,7 +36,8 @@ struct PcgResult {
                      // to `scale`
   bool converged = false;
   bool cancelled = false;
-  bool diverged = false;  // rounding errors grew: x is the best of the steps
+  bool diverged = false;     // rounding errors grew: x is the best of the steps
+  std::exception_ptr error;  // thrown between two steps, which cancelled the solve
 };
 
 namespace detail {
@@ -85,7 +87,8 @@ class BestStep {
 
 template <class T, std::size_t K>
 void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
-             const std::array<double, K>& scale, const PcgOptions& options, PcgResult& result) {
+             const std::array<double, K>& scale, const PcgOptions& options, ErrorEstimate* error,
+             PcgResult& result) {
   using Sums = std::array<double, K>;
   // Steps too small to change a T are noise.
   const double tolerance =
@@ -98,8 +101,6 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
   for (std::size_t k = 0; k < K; ++k) distance[k] = rms(distance[k], k);
   Sums norm = steps.precondition(worker), beta{};
   std::array<bool, K> finished{};
-  std::array<ErrorEstimate, K> error;
-  error.fill(ErrorEstimate(steps.steady(), options.error_window));
   BestStep<T, K> best(steps, norm);
   for (int step = 1; step <= options.max_iterations; ++step) {
     const auto [curvature, moved] = steps.turn(worker, beta);
@@ -120,10 +121,15 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
     }
     steps.descend(worker, alpha);
     if (worker.rank == 0) {
-      result.residuals.push_back(estimate);
-      result.moved = *std::max_element(distance.begin(), distance.end());
-      result.converged = all;
-      result.cancelled = options.after_step && options.after_step(step, estimate);
+      try {
+        result.residuals.push_back(estimate);
+        result.moved = *std::max_element(distance.begin(), distance.end());
+        result.converged = all;
+        result.cancelled = options.after_step && options.after_step(step, estimate);
+      } catch (...) {  // the other threads wait for this one
+        result.error = std::current_exception();
+        result.cancelled = true;
+      }
     }
     if (all || step == options.max_iterations) break;
     const Sums next = steps.precondition(worker);
@@ -148,10 +154,16 @@ template <class T, std::size_t K>
 PcgResult pcg(Steps<T, K>& steps, const LinearSystem<T>& system, std::size_t pixels,
               const std::array<double, K>& scale, const PcgOptions& options) {
   PcgResult result;
+  std::vector<ErrorEstimate> errors;  // one per thread and channel: threads must not allocate
+  errors.reserve(static_cast<std::size_t>(steps.team()) * K);
+  while (errors.size() < errors.capacity())
+    errors.emplace_back(steps.steady(), options.error_window);
   steps.set(system);
   run_team(steps.team(), [&](const Worker& worker) {
-    detail::iterate(worker, steps, pixels, scale, options, result);
+    ErrorEstimate* error = errors.data() + static_cast<std::size_t>(worker.rank) * K;
+    detail::iterate(worker, steps, pixels, scale, options, error, result);
   });
+  if (result.error) std::rethrow_exception(result.error);
   return result;
 }
 

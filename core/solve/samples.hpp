@@ -39,6 +39,12 @@ class Samples {
 
   // A pixel is known if its values are finite in all channels.
   Samples(const Grid& grid, const T* target, std::size_t channels, int threads)
+      : Samples(grid, target, target, channels, threads) {}
+
+  // Counts the pixels of one target and copies those of another. Both are the same memory, except
+  // in tests: another thread may change a target between the two passes. A pixel for which there is
+  // no room is then ignored.
+  Samples(const Grid& grid, const T* counted, const T* copied, std::size_t channels, int threads)
       : grid_(grid),
         channels_(channels),
         size_(channels, T{0}),
@@ -51,13 +57,13 @@ class Samples {
     steps_.resize(chunk_.back());
     value_.resize(grid.rows() + 1);
     each_row(grid, threads, [&](std::size_t row, const auto* index) {
-      value_[row + 1] = arrange(row, index, target) * width * channels_;
+      value_[row + 1] = arrange(row, index, counted) * width * channels_;
     });
     for (std::size_t row = 0; row < grid.rows(); ++row) value_[row + 1] += value_[row];
     values_ = Buffer<T>(value_.back());
     std::vector<RowStats> stats(grid.rows());
     each_row(grid, threads,
-             [&](std::size_t row, const auto* index) { stats[row] = collect(row, index, target); });
+             [&](std::size_t row, const auto* index) { stats[row] = collect(row, index, copied); });
     for (const RowStats& row : stats) {
       known_ += row.known;
       for (std::size_t k = 0; k < channels; ++k) size_[k] = std::max(size_[k], row.size[k]);
@@ -119,17 +125,23 @@ class Samples {
     T* values = values_.data() + value_[row];
     std::fill(values, values_.data() + value_[row + 1], padding);
     const Row layout = this->row(row);
-    std::vector<std::size_t> next(layout.vertices);  // the place of the next pixel of each vertex
+    struct Room {
+      std::size_t next, end;  // the place of the vertex's next pixel, and the end of its chunk
+    };
+    std::vector<Room> rooms(layout.vertices);
     for (std::size_t i = 0, begin = 0; i < layout.vertices; ++i) {
-      next[layout.order[i]] = begin + i % width;
-      if (i % width == width - 1) begin += layout.steps[i / width] * width * channels_;
+      const std::size_t end = begin + layout.steps[i / width] * width * channels_;
+      rooms[layout.order[i]] = {begin + i % width, end};
+      if (i % width == width - 1) begin = end;
     }
     RowStats stats{0, std::vector<T>(channels_, T{0})};
     each_known(row, index, target, [&](std::size_t p, std::size_t v) {
+      Room& room = rooms[v];
+      if (room.next >= room.end) return;
       ++stats.known;
-      for (std::size_t k = 0; k < channels_; ++k, next[v] += width) {
+      for (std::size_t k = 0; k < channels_; ++k, room.next += width) {
         const T value = target[p * channels_ + k];
-        values[next[v]] = value;
+        values[room.next] = value;
         stats.size[k] = std::max(stats.size[k], std::abs(value));
       }
     });

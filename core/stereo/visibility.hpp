@@ -30,6 +30,9 @@ inline void visible(const float* claim, const float* surface, const bool* truste
                     int threads) {
   const int team = team_size(threads, height * width, 65536);
   std::vector<std::vector<float>> depth_buffers(static_cast<std::size_t>(team));
+  const auto place = [width](float column) {  // a float32 cannot hold every large width
+    return std::min(static_cast<std::size_t>(column), width - 1);
+  };
   parallel_for(team, height, [&](std::size_t y, std::size_t rank) {
     std::vector<float>& nearest = depth_buffers[rank];  // largest disparity per column
     nearest.assign(width + 1, -std::numeric_limits<float>::infinity());
@@ -38,14 +41,13 @@ inline void visible(const float* claim, const float* surface, const bool* truste
       const float d = surface[row + x], column = detail::right_column(x, d, width);
       if (!trusted[row + x] || column < 0) continue;
       // The pixel covers both columns that it falls between.
-      const auto k = static_cast<std::size_t>(column);
+      const std::size_t k = place(column);
       nearest[k] = std::max(nearest[k], d);
       nearest[k + 1] = std::max(nearest[k + 1], d);
     }
     for (std::size_t x = 0; x < width; ++x) {
       const float d = claim[row + x], column = detail::right_column(x, d, width);
-      out[row + x] =
-          column >= 0 && nearest[static_cast<std::size_t>(column + 0.5f)] <= d + tolerance;
+      out[row + x] = column >= 0 && nearest[place(column + 0.5f)] <= d + tolerance;
     }
   });
 }

@@ -11,7 +11,9 @@
 #include "base/mirrored.hpp"
 #include "filters/domain_transform.hpp"
 #include "filters/median.hpp"
+#include "filters/polish.hpp"
 #include "tests/check.hpp"
+#include "tests/failing_memory.hpp"
 #include "tests/random_image.hpp"
 
 namespace bilateral {
@@ -160,6 +162,35 @@ void test_median(Random& random) {
       }
 }
 
+void test_without_memory(Random& random) {
+  const LargeProblem problem(random, 4);
+  const std::size_t height = problem.grid.height, width = problem.grid.width;
+  const std::uint8_t* photo = problem.image.pixels.data();
+  const float* target = problem.target.data();
+  check_without_memory(24, [&] {
+    const auto weights =
+        domain_weights<float>(ReferenceImage<std::uint8_t>{photo, height, width, 3}, {0.1, 0.1}, 4);
+    std::vector<float> out(height * width);
+    domain_transform<float>(weights, 2, target, static_cast<const float*>(nullptr), 1, out.data(),
+                            4);
+    return out;
+  });
+  check_without_memory(12, [&] {
+    std::vector<float> out(height * width);
+    median(target, height, width, 1, 3, out.data(), 4);
+    return out;
+  });
+  const std::vector<float> low(40 * 50, 100.0f), low_weight(low.size(), 1.0f);
+  check_without_memory(12, [&] {
+    const PixelGraph<float> graph(photo, height, width, 3, 1, 9, 4);
+    const Blocks<float> blocks(height, width, 40, 50);
+    const PolishData<float> data{target, target, 0, &blocks, low.data(), low_weight.data()};
+    std::vector<float> z(problem.target);
+    Polish<float>(graph, data, 4).run(z.data(), 1, 1, 2);
+    return z;
+  });
+}
+
 }  // namespace
 
 void test_filters(Random& random) {
@@ -171,6 +202,7 @@ void test_filters(Random& random) {
   test_median<std::uint16_t>(random);
   test_median<float>(random);
   test_median<double>(random);
+  test_without_memory(random);
 }
 
 }  // namespace bilateral

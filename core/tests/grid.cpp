@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <type_traits>
@@ -17,6 +20,7 @@
 #include "grid/splat.hpp"
 #include "grid/state.hpp"
 #include "tests/check.hpp"
+#include "tests/failing_memory.hpp"
 #include "tests/random_image.hpp"
 
 namespace bilateral {
@@ -167,6 +171,65 @@ void test_bistochastize(Random& random) {
   CHECK(right);
 }
 
+// A coordinate may fill the 31 bits of a narrow key.
+void test_largest_narrow_key() {
+  const std::uint64_t largest = (std::uint64_t{1} << 31) - 2;
+  const KeyLayout layout = KeyLayout::of({largest});
+  CHECK(layout.total_bits() == 31);
+  const auto key = static_cast<NarrowKey>(largest);
+  CHECK(layout.coordinate(key, 0) == static_cast<std::int64_t>(largest));
+  CHECK(layout.halving_mask<NarrowKey>() == (1 << 30) - 1);
+  const std::vector<double> values{0, 1, static_cast<double>(largest), 5};
+  FeatureMap map;
+  map.gain.fill(1);
+  map.sigma.fill(1);
+  const Reference<double> reference{values.data(), 1, 1, values.size(), 1, map, std::nullopt};
+  const Grid grid = build_grid(reference, {2, 8, 8}, edge_guard, 2);
+  CHECK(std::holds_alternative<Tiles<NarrowKey>>(grid.tiles));
+  CHECK(coordinates(grid) == std::vector<std::int64_t>({0, 0, 0, 0, 0, 1, 0, 0, 5, 0, 0,
+                                                        static_cast<std::int64_t>(largest)}));
+}
+
+// Another thread may change a reference after its range was found: keys must stay in their fields.
+template <class Key>
+void test_changed_reference(Random& random, double sigma) {
+  const double numbers[] = {0, 0.5, 1, -1, 3, 1e9, -1e9, 1e300, HUGE_VAL, -HUGE_VAL, std::nan("")};
+  for (const std::size_t channels : {1, 2, 3})
+    for (const bool mixed : {false, true}) {
+      if (mixed && channels != 3) continue;
+      const std::size_t height = 30, width = 40;
+      std::vector<double> before(height * width * channels, 0.5), after(before.size());
+      for (double& value : after) value = numbers[below(random, std::size(numbers))];
+      FeatureMap map;
+      map.mixed = mixed;
+      map.matrix = {{{1, 2, 3}, {-1, 1, 0}, {0, -1, 1}}};
+      map.gain.fill(1);
+      map.sigma.fill(sigma);
+      const Reference<double> reference{before.data(), 1, height, width, channels, map, 1};
+      const Binning bins = make_binning(reference, edge_guard, 2);
+      Grid grid;
+      grid.frames = 1;
+      grid.height = height;
+      grid.width = width;
+      grid.space_dimensions = 2;
+      grid.layout = bins.layout;
+      detail::build<Key>(
+          [&](std::size_t first, Key* keys) {
+            row_keys(after.data() + first * channels, width, bins, keys);
+          },
+          {2, 8, 8}, edge_guard, grid, 2);
+      build_pyramid(grid, 2);
+      const auto cells = coordinates(grid);
+      bool inside = !cells.empty();
+      for (std::size_t i = 0; i < cells.size(); ++i)
+        if (const std::size_t k = i % grid.dimensions(); k >= 2)
+          inside = inside && static_cast<double>(cells[i]) <= bins.largest[k - 2];
+      CHECK(inside);
+      const double mass = std::accumulate(grid.mass.data(), grid.mass.data() + grid.vertices, 0.0);
+      CHECK(mass == static_cast<double>(grid.pixels()));
+    }
+}
+
 void test_invalid_confidence(Random& random) {
   const Image image(random, 21, 35, 1, 30);
   const Grid grid = make_grid(image, 8, 8, 2);
@@ -261,6 +324,17 @@ void test_state(Random& random) {
   }
 }
 
+void test_without_memory(Random& random) {
+  const Image image(random, 365, 365, 3, 60);
+  check_without_memory(24, [&] {
+    const Grid grid = make_grid(image, 8, 12, 4);
+    CHECK(team_size(4, grid.vertices, 8192) > 1);
+    Buffer<float> n(grid.vertices, 1.0f);
+    bistochastize(grid, n, {1e-2, -0.98}, 4);
+    return std::vector<float>(n.data(), n.data() + n.size());
+  });
+}
+
 }  // namespace
 
 void test_grid(Random& random) {
@@ -269,8 +343,12 @@ void test_grid(Random& random) {
   test_structure(random);
   test_bistochastize<float>(random);
   test_bistochastize<double>(random);
+  test_largest_narrow_key();
+  test_changed_reference<NarrowKey>(random, 0.1);
+  test_changed_reference<WideKey>(random, 1e-6);
   test_invalid_confidence(random);
   test_state(random);
+  test_without_memory(random);
 }
 
 }  // namespace bilateral

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "labels/majority.hpp"
 #include "labels/regions.hpp"
 #include "tests/check.hpp"
+#include "tests/failing_memory.hpp"
 
 namespace bilateral {
 
@@ -131,12 +133,41 @@ void test_regions() {
   CHECK(labels == expected);
 }
 
+// Labels are indices, so that the filter must refuse others.
+void test_labels_outside_the_classes() {
+  for (const std::int32_t wrong : {-1, 3, std::numeric_limits<std::int32_t>::min()}) {
+    std::vector<std::int32_t> labels(30 * 40, 2), out(labels.size());
+    labels[700] = wrong;
+    bool refused = false;
+    try {
+      majority(labels.data(), 30, 40, 3, 2, out.data(), 2);
+    } catch (const std::invalid_argument&) {
+      refused = true;
+    }
+    CHECK(refused);
+  }
+}
+
+void test_without_memory(Random& random) {
+  const std::size_t height = 365, width = 365;
+  const auto labels = blobs(random, height, width, false);
+  check_without_memory(24, [&] {
+    std::vector<std::int32_t> major(labels.size());
+    std::vector<float> depth(labels.size());
+    majority(labels.data(), height, width, 4, 2, major.data(), 4);
+    label_depth(major.data(), height, width, 9, depth.data(), 4);
+    return depth;
+  });
+}
+
 }  // namespace
 
 void test_labels(Random& random) {
   test_regions();
   test_label_depth(random);
   test_majority(random);
+  test_labels_outside_the_classes();
+  test_without_memory(random);
 }
 
 }  // namespace bilateral

@@ -11,6 +11,7 @@
 #include "solve/components.hpp"
 #include "solve/system.hpp"
 #include "tests/check.hpp"
+#include "tests/failing_memory.hpp"
 #include "tests/random_image.hpp"
 
 namespace bilateral {
@@ -93,12 +94,25 @@ void test_tiny_weights(Random& random) {
   }
 }
 
+void test_without_memory(Random& random) {
+  const LargeProblem problem(random, 4);
+  const Grid& grid = problem.grid;
+  Buffer<float> n(grid.vertices, 1.0f);
+  bistochastize(grid, n, {1e-5, -0.98}, 4);
+  const std::vector<float> weight(grid.vertices, 1.0f), b(grid.vertices, 2.0f);
+  check_without_memory(24, [&] {
+    const Hierarchy<float> multigrid(grid, n.data(), {1.3, 100}, 4);
+    return solve_multigrid(grid, multigrid, weight, b, 1, 4, 3);
+  });
+}
+
 }  // namespace
 
 void test_multigrid(Random& random) {
   test_tiny_weights(random);
   test_solves<float>(random);
   test_solves<double>(random);
+  test_without_memory(random);
 }
 
 }  // namespace bilateral

@@ -45,4 +45,17 @@ inline Grid make_grid(const Image& image, double sigma_xy, double sigma, int thr
   return grid;
 }
 
+// A grid that is large enough for several threads in every stage, and a target.
+struct LargeProblem {
+  Image image;
+  Grid grid;
+  std::vector<float> target;
+
+  LargeProblem(Random& random, int threads)
+      : image(random, 365, 365, 3, 60), grid(make_grid(image, 8, 12, threads)) {
+    for (std::size_t i = 0; i < grid.pixels(); ++i)
+      target.push_back(static_cast<float>(below(random, 256)));
+  }
+};
+
 }  // namespace bilateral

@@ -1,18 +1,22 @@
 // Test the solver with the paper's preconditioner, and the splat with robust weights.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "grid/bistochastize.hpp"
 #include "grid/pyramid_transfer.hpp"
 #include "grid/splat.hpp"
+#include "solve/lowrank.hpp"
 #include "solve/robust.hpp"
 #include "solve/system.hpp"
 #include "tests/check.hpp"
+#include "tests/failing_memory.hpp"
 #include "tests/random_image.hpp"
 
 namespace bilateral {
@@ -115,6 +119,79 @@ void test_splat_robust(Random& random) {
   }
 }
 
+// Another thread may change a target while its pixels are collected: more or fewer pixels are known
+// than were counted.
+template <class T>
+void test_changed_target(Random& random) {
+  for (const std::size_t channels : {1, 3}) {
+    const Image image(random, 61, 83, 1, 50);
+    const Grid grid = make_grid(image, 16, 8, 2);
+    std::vector<T> full(grid.pixels() * channels, T{1}), sparse(full), y(grid.vertices * channels);
+    for (T& t : sparse)
+      if (below(random, 9) > 0) t = std::numeric_limits<T>::quiet_NaN();
+    const std::size_t few = Samples<T>(grid, sparse.data(), channels, 2).known();
+    CHECK(few > 0 && few < grid.pixels());
+    for (const auto& [counted, copied] : {std::pair(&sparse, &full), std::pair(&full, &sparse)}) {
+      const Samples<T> samples(grid, counted->data(), copied->data(), channels, 2);
+      CHECK(samples.known() >= few && samples.known() <= grid.pixels());
+      std::vector<T> weight(grid.vertices), weighted(y.size());
+      const double total =
+          splat_robust(samples, Loss{}, y.data(), weight.data(), weighted.data(), 2);
+      CHECK(total > 0 && total <= static_cast<double>(samples.known()));
+      CHECK(std::all_of(weighted.begin(), weighted.end(), [](T v) { return std::isfinite(v); }));
+    }
+  }
+}
+
+// A solver serves again after a failed solve. The next solve has the same smoothness: it must not
+// find conductances of the smoothness before.
+void test_solver_without_memory(const LargeProblem& problem) {
+  const Grid& grid = problem.grid;
+  Buffer<float> n(grid.vertices, 1.0f);
+  bistochastize(grid, n, {1e-5, -0.98}, 4);
+  std::vector<float> weight(grid.vertices), b(grid.vertices);
+  splat_target(grid, problem.target.data(), static_cast<const float*>(nullptr), 1, weight.data(),
+               b.data(), 4);
+  SystemSolver<float> solver(grid, n.data(), Preconditioning::pyramid, 4);
+  PcgOptions options;
+  options.max_iterations = 4;
+  options.error_window = 256;
+  const double scale = 255;
+  std::size_t last = 0;
+  check_without_memory(80, [&] {
+    std::array<std::vector<float>, 2> x;
+    for (const std::size_t which : {last, 1 - last}) {
+      last = which;
+      x[which].assign(grid.vertices, 100.0f);
+      options.smoothness = which == 0 ? 1 : 4;
+      solver.solve(weight.data(), b.data(), 1, &scale, x[which].data(), true, options);
+    }
+    return x;
+  });
+}
+
+void test_sums_without_memory(const LargeProblem& problem) {
+  const Grid& grid = problem.grid;
+  const std::vector<float>& target = problem.target;
+  check_without_memory(24, [&] {
+    std::vector<float> weight(grid.vertices), b(grid.vertices), x(grid.vertices, 99.0f);
+    splat_target(grid, target.data(), static_cast<const float*>(nullptr), 1, weight.data(),
+                 b.data(), 4);
+    const Samples<float> samples(grid, target.data(), 1, 4);
+    splat_robust(samples, Loss{}, x.data(), weight.data(), b.data(), 4);
+    pyramid_start(grid, weight.data(), b.data(), 1, x.data(), 4);
+    return x;
+  });
+  check_without_memory(12, [&] {
+    const std::size_t channels = 3, vertices = target.size() / channels;
+    const std::vector<float> weight(vertices, 1.0f);
+    std::vector<double> mean(channels), covariance(channels * channels);
+    channel_covariance(weight.data(), target.data(), vertices, channels, mean.data(),
+                       covariance.data(), 4);
+    return mean;
+  });
+}
+
 }  // namespace
 
 void test_solve(Random& random) {
@@ -122,6 +199,11 @@ void test_solve(Random& random) {
   test_pyramid<double>(random);
   test_splat_robust<float>(random);
   test_splat_robust<double>(random);
+  test_changed_target<float>(random);
+  test_changed_target<double>(random);
+  const LargeProblem problem(random, 4);
+  test_solver_without_memory(problem);
+  test_sums_without_memory(problem);
 }
 
 }  // namespace bilateral

@@ -6,6 +6,7 @@
 #include "stereo/block_matching.hpp"
 #include "stereo/visibility.hpp"
 #include "tests/check.hpp"
+#include "tests/failing_memory.hpp"
 
 namespace bilateral {
 
@@ -62,11 +63,31 @@ void test_visible() {
   }
 }
 
+void test_without_memory(Random& random) {
+  const std::size_t height = 200, width = 365, size = height * width;
+  std::vector<float> left(size), right(size);
+  for (float& value : left) value = static_cast<float>(below(random, 256));
+  std::copy(left.begin() + 3, left.end(), right.begin());
+  const auto trusted = std::make_unique<bool[]>(size);
+  std::fill_n(trusted.get(), size, true);
+  check_without_memory(24, [&] {
+    std::vector<float> maps(4 * size);
+    float* map = maps.data();
+    match_blocks({left.data(), right.data(), height, width, 30, 2, 0.1f},
+                 {map, map + size, map + 2 * size, map + 3 * size}, 4);
+    const auto seen = std::make_unique<bool[]>(size);
+    visible(map, map + size, trusted.get(), height, width, 1, seen.get(), 4);
+    std::copy_n(seen.get(), size, map + size);
+    return maps;
+  });
+}
+
 }  // namespace
 
 void test_stereo(Random& random) {
   test_block_matching(random);
   test_visible();
+  test_without_memory(random);
 }
 
 }  // namespace bilateral

@@ -114,9 +114,6 @@ class Grid:
         Write whether each vertex is connected to a vertex with a weight above 0.
         """
 
-    def state(self, threads: int) -> tuple[int, list[float], list[int], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any]]:
-        """Return the arguments of grid_from_state up to `keys`."""
-
     @overload
     def count_loose(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], least: float, threads: int) -> float: ...
 
@@ -125,6 +122,9 @@ class Grid:
         """
         Return the number of pixels at vertices that have a weight below `least` per pixel, as all their neighbours do.
         """
+
+    def state(self, threads: int) -> tuple[int, list[float], list[int], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any]]:
+        """Return the arguments of grid_from_state up to `keys`."""
 
     @overload
     def nested_start(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], smoothness: float, x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...

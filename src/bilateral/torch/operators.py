@@ -372,7 +372,7 @@ def _adjoints(
 
 def _arrays(maps: Tensor, count: int) -> Array:
     """Move channels last: (B, K, H, W) to (count, H, W, ...), as a view if memory allows."""
-    return inputs.as_pixels(maps, count).numpy()
+    return validation.aligned(inputs.as_pixels(maps, count).numpy())
 
 
 def _fake(maps: Tensor, count: int) -> Tensor:

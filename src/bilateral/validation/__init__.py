@@ -1,6 +1,7 @@
 """Check all inputs: an error names the argument, what was expected, what came, what to do."""
 
 from bilateral.validation.arrays import (
+    aligned,
     finite_values,
     floating_array,
     image,
@@ -101,6 +102,7 @@ __all__ = [
     "Target",
     "ZeroDepthWarning",
     "add_swap_hint",
+    "aligned",
     "are_logits",
     "are_probabilities",
     "as_dtype",

@@ -20,7 +20,7 @@ def real_array(name: str, value: ArrayLike) -> Array:
 
 
 def any_real_array(name: str, value: ArrayLike) -> Array:
-    """Return an array of real numbers, of any shape; integers may exceed float64."""
+    """Return an aligned array of real numbers, of any shape; integers may exceed float64."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name}: expected a plain array, got a masked array. "
@@ -35,7 +35,12 @@ def any_real_array(name: str, value: ArrayLike) -> Array:
             f"{name}: expected real numbers, got dtype {array.dtype}. "
             f"Convert it first, for example with .astype(np.float32)."
         )
-    return array
+    return aligned(array)
+
+
+def aligned(array: Array) -> Array:
+    """Return the array, or a copy if an element may lie at an odd address, as in packed records."""
+    return array if array.flags.aligned else array.copy()
 
 
 def floating_array(name: str, value: ArrayLike) -> Array:
