@@ -8,8 +8,11 @@ SOURCES := $(shell find src core -name '*.py' -o -name '*.pyi' -o -name '*.hpp' 
 FAST := smoke or not (interpreter or benchmark or stress or browser or cluster)
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
+# The first Clang of those that the core supports.
+CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
+                   command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
+.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -20,7 +23,7 @@ demo: $(VENV)/installed-demo ## spoil a depth map, repair it, write pictures to 
 test: lint core-test $(VENV)/installed-test ## checks and fast tests, with a few cases of each slow kind
 	$(PYTEST) -m "$(FAST)" --hypothesis-profile fast
 
-test-slow: $(VENV)/installed-test ## the slow tests, and all property tests with every example
+test-slow: core-test-clang $(VENV)/installed-test ## the core with Clang, the slow tests, and all property tests with every example
 	$(PYTEST) -m "hypothesis or not ($(FAST))" --hypothesis-profile full
 
 test-all: test test-slow ## everything at full strength
@@ -49,6 +52,9 @@ stubs: $(VENV)/installed-test ## write the types of the C++ module, src/bilatera
 
 core-test: $(VENV)/installed-test ## the C++ core's own tests
 	$(call core_tests,release)
+
+core-test-clang: $(VENV)/installed-test ## the same, built with Clang if there is one (CLANG=clang++-16)
+	$(if $(CLANG),$(call core_tests,clang,-DCMAKE_CXX_COMPILER=$(CLANG)),@echo "No clang++ found: skipped the core's tests with Clang.")
 
 sanitize: $(VENV)/installed-test ## the same under AddressSanitizer, UBSan, then ThreadSanitizer
 	$(call core_tests,sanitize)
@@ -84,7 +90,7 @@ clean:           ## remove everything that was made
 	rm -rf $(VENV) build dist demo-output benchmark-results
 
 define core_tests
-PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --preset $(1)
+PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --preset $(1) $(2)
 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --build --preset $(1)
 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ctest --preset $(1)
 endef

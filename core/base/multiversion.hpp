@@ -1,12 +1,48 @@
-// Function multiversioning: compile a hot loop for several x86 instruction sets. The loader picks
-// the version for its processor, so that one binary is fast on old and new machines.
+// Function multiversioning: compile a hot loop for two x86 instruction sets and choose the version
+// for the processor at run time, so that one binary is fast on old and new machines.
+//
+// GCC's target_clones would do the same, but Clang's cannot test for a set of features, and macOS
+// has no indirect functions.
 #pragma once
 
 #define BILATERAL_INLINE inline __attribute__((always_inline))
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define BILATERAL_MULTIVERSION __attribute__((target_clones("default", "arch=x86-64-v3")))
-#else
-#define BILATERAL_MULTIVERSION
+namespace bilateral {
+
+namespace detail {
+
+#if defined(__x86_64__)
+// Whether to run the version for AVX2. Tests set it to false to run the version for the baseline.
+inline bool use_avx2 = [] {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+}();
 #endif
+
+template <auto body>
+struct Multiversion;
+
+template <class Result, class... Parameters, Result (*body)(Parameters...)>
+struct Multiversion<body> {
+#if defined(__x86_64__)
+  static Result run(Parameters... parameters) {
+    return use_avx2 ? run_avx2(parameters...) : body(parameters...);
+  }
+  __attribute__((target("avx2,bmi,bmi2,fma"))) static Result run_avx2(Parameters... parameters) {
+    return body(parameters...);
+  }
+#else
+  static Result run(Parameters... parameters) { return body(parameters...); }
+#endif
+};
+
+}  // namespace detail
+
+// Calls `body`, a BILATERAL_INLINE function, in the version for the processor. Every function in
+// the body that takes or returns SIMD vectors must be BILATERAL_INLINE, too: its versions would
+// pass them in different registers.
+template <auto body>
+inline constexpr auto multiversion = detail::Multiversion<body>::run;
+
+}  // namespace bilateral

@@ -83,30 +83,33 @@ BILATERAL_INLINE bool bistochastize_step_body(T* __restrict n, T* __restrict cha
   return outside != 0;
 }
 
-#define BILATERAL_VECTOR_LOOPS(T)                                                                \
-  BILATERAL_MULTIVERSION inline double dot(const T* a, const T* b, std::size_t n) {              \
-    return dot_body(a, b, n);                                                                    \
-  }                                                                                              \
-  BILATERAL_MULTIVERSION inline double weighted_square(const T* a, const float* w,               \
-                                                       std::size_t n) {                          \
-    return weighted_square_body(a, w, n);                                                        \
-  }                                                                                              \
-  BILATERAL_MULTIVERSION inline double descend(T step, const T* d, const T* q, const T* inverse, \
-                                               T* x, T* r, std::size_t n) {                      \
-    return descend_body(step, d, q, inverse, x, r, n);                                           \
-  }                                                                                              \
-  BILATERAL_MULTIVERSION inline void turn(T beta, const T* inverse, const T* r, const T* z,      \
-                                          const std::uint32_t* parent, T* d, std::size_t n) {    \
-    turn_body(beta, inverse, r, z, parent, d, n);                                                \
-  }                                                                                              \
-  BILATERAL_MULTIVERSION inline bool bistochastize_step(T* n, T* change, const T* blurred,       \
-                                                        const float* mass, std::size_t count,    \
-                                                        T gain, T momentum, T tolerance) {       \
-    return bistochastize_step_body(n, change, blurred, mass, count, gain, momentum, tolerance);  \
-  }
-BILATERAL_VECTOR_LOOPS(float)
-BILATERAL_VECTOR_LOOPS(double)
-#undef BILATERAL_VECTOR_LOOPS
+template <class T>
+double dot(const T* a, const T* b, std::size_t n) {
+  return multiversion<dot_body<T>>(a, b, n);
+}
+
+template <class T>
+double weighted_square(const T* a, const float* w, std::size_t n) {
+  return multiversion<weighted_square_body<T>>(a, w, n);
+}
+
+template <class T>
+double descend(T step, const T* d, const T* q, const T* inverse, T* x, T* r, std::size_t n) {
+  return multiversion<descend_body<T>>(step, d, q, inverse, x, r, n);
+}
+
+template <class T>
+void turn(T beta, const T* inverse, const T* r, const T* z, const std::uint32_t* parent, T* d,
+          std::size_t n) {
+  multiversion<turn_body<T>>(beta, inverse, r, z, parent, d, n);
+}
+
+template <class T>
+bool bistochastize_step(T* n, T* change, const T* blurred, const float* mass, std::size_t count,
+                        T gain, T momentum, T tolerance) {
+  return multiversion<bistochastize_step_body<T>>(n, change, blurred, mass, count, gain, momentum,
+                                                  tolerance);
+}
 
 }  // namespace detail
 

@@ -74,8 +74,8 @@ struct DefocusTile : Rectangle {
 // Loads a source row, weighted by its pixels' shares, with prefix sums. Returns the range of the
 // weights that are not 0.
 template <std::size_t channels>
-BILATERAL_MULTIVERSION Range weigh_row(const Scene& scene, std::size_t y, const LayerShare& share,
-                                       DefocusTile& tile) {
+BILATERAL_INLINE Range weigh_row_body(const Scene& scene, std::size_t y, const LayerShare& share,
+                                      DefocusTile& tile) {
   constexpr std::size_t planes = channels + 1;
   const float* layers = scene.layers + y * scene.width;
   const float* image = scene.image + y * scene.width * channels;
@@ -104,16 +104,19 @@ BILATERAL_MULTIVERSION Range weigh_row(const Scene& scene, std::size_t y, const 
     for (std::size_t k = 0; k < planes; ++k) prefix[x * planes + k] = sums[k];
   return used;
 }
+template <std::size_t channels>
+inline constexpr auto weigh_row = multiversion<weigh_row_body<channels>>;
 
 // Adds the sums over a span of the kernel for n values, from prefix sums. `first` and `last` are
 // the places of the first value's span in `prefix` and `row`.
-BILATERAL_MULTIVERSION inline void add_span(const float* prefix, const float* row,
-                                            std::size_t first, std::size_t last, float first_part,
-                                            float last_part, std::size_t n, float* out) {
+BILATERAL_INLINE void add_span_body(const float* prefix, const float* row, std::size_t first,
+                                    std::size_t last, float first_part, float last_part,
+                                    std::size_t n, float* out) {
   for (std::size_t i = 0; i < n; ++i)
     out[i] += (prefix[last + i] - prefix[first + i]) +
               (last_part * row[last + i] - first_part * row[first + i]);
 }
+inline constexpr auto add_span = multiversion<add_span_body>;
 
 // Writes the selected pixels of tile.blurred: the image, weighted by shares and blurred.
 template <std::size_t channels>

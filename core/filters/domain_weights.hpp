@@ -92,29 +92,15 @@ BILATERAL_INLINE void weights_of(const D* __restrict difference, std::size_t n, 
   }
 }
 
-#define BILATERAL_DIFFERENCES(R, D)                                                     \
-  BILATERAL_MULTIVERSION inline void differences(const R* p, const R* q, std::size_t n, \
-                                                 std::size_t channels, D* to) {         \
-    differences_of(p, q, n, channels, to);                                              \
-  }
-BILATERAL_DIFFERENCES(std::uint8_t, std::int32_t)
-BILATERAL_DIFFERENCES(std::uint16_t, std::int32_t)
-BILATERAL_DIFFERENCES(float, float)
-BILATERAL_DIFFERENCES(float, double)
-BILATERAL_DIFFERENCES(double, double)
-#undef BILATERAL_DIFFERENCES
+template <class D, class R>
+void differences(const R* p, const R* q, std::size_t n, std::size_t channels, D* to) {
+  multiversion<differences_of<D, R>>(p, q, n, channels, to);
+}
 
-#define BILATERAL_WEIGHTS(D, T)                                                        \
-  BILATERAL_MULTIVERSION inline void decay_weights(const D* difference, std::size_t n, \
-                                                   DomainScale scale, T* to) {         \
-    weights_of(difference, n, scale, to);                                              \
-  }
-BILATERAL_WEIGHTS(std::int32_t, float)
-BILATERAL_WEIGHTS(std::int32_t, double)
-BILATERAL_WEIGHTS(float, float)
-BILATERAL_WEIGHTS(double, float)
-BILATERAL_WEIGHTS(double, double)
-#undef BILATERAL_WEIGHTS
+template <class D, class T>
+void decay_weights(const D* difference, std::size_t n, DomainScale scale, T* to) {
+  multiversion<weights_of<D, T>>(difference, n, scale, to);
+}
 
 // Turns differences into weights, by a table for references of bytes.
 template <class T, class R>

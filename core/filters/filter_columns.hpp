@@ -117,20 +117,22 @@ BILATERAL_INLINE void strip_up(const Strip<T>& strip, T* image, std::size_t stri
   }
 }
 
+template <class T>
+BILATERAL_INLINE void filter_strip_body(const Strip<T>& strip, T* image, const T* weights,
+                                        int squarings, std::size_t width, bool write_back) {
+  strip_down(strip, image, weights, squarings, width);
+  strip_up(strip, write_back ? image : strip.values,
+           (write_back ? width : strip.pixels) * strip.channels);
+}
+
 }  // namespace detail
 
 // Filters one strip. `weights` and `image` point to the strip's first pixel in the whole image,
 // which is `width` pixels wide. The result goes to the image if `write_back`, else to the strip.
-#define BILATERAL_STRIP(T)                                                              \
-  BILATERAL_MULTIVERSION inline void filter_strip(const Strip<T>& strip, T* image,      \
-                                                  const T* weights, int squarings,      \
-                                                  std::size_t width, bool write_back) { \
-    detail::strip_down(strip, image, weights, squarings, width);                        \
-    detail::strip_up(strip, write_back ? image : strip.values,                          \
-                     (write_back ? width : strip.pixels) * strip.channels);             \
-  }
-BILATERAL_STRIP(float)
-BILATERAL_STRIP(double)
-#undef BILATERAL_STRIP
+template <class T>
+void filter_strip(const Strip<T>& strip, T* image, const T* weights, int squarings,
+                  std::size_t width, bool write_back) {
+  multiversion<detail::filter_strip_body<T>>(strip, image, weights, squarings, width, write_back);
+}
 
 }  // namespace bilateral

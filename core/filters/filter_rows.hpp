@@ -135,20 +135,24 @@ BILATERAL_INLINE void rows_forward_and_back(T* rows, T* masses, std::size_t coun
   }
 }
 
+template <class T>
+BILATERAL_INLINE void filter_rows_body(T* rows, T* masses, std::size_t count, std::size_t width,
+                                       std::size_t channels, const T* weights, int squarings, T* w,
+                                       T* scratch) {
+  raise(weights, count * width, squarings, w);
+  w[count * width] = 0;
+  rows_forward_and_back(rows, masses, count, width, channels, w, scratch);
+}
+
 }  // namespace detail
 
 // Filters `count` rows, at most rows_at_once, in place. `weights` are those of the first pass. `w`
 // has room for one number per pixel and one more, `scratch` for all values and masses of the rows.
-#define BILATERAL_ROWS(T)                                                             \
-  BILATERAL_MULTIVERSION inline void filter_rows(                                     \
-      T* rows, T* masses, std::size_t count, std::size_t width, std::size_t channels, \
-      const T* weights, int squarings, T* w, T* scratch) {                            \
-    detail::raise(weights, count * width, squarings, w);                              \
-    w[count * width] = 0;                                                             \
-    detail::rows_forward_and_back(rows, masses, count, width, channels, w, scratch);  \
-  }
-BILATERAL_ROWS(float)
-BILATERAL_ROWS(double)
-#undef BILATERAL_ROWS
+template <class T>
+void filter_rows(T* rows, T* masses, std::size_t count, std::size_t width, std::size_t channels,
+                 const T* weights, int squarings, T* w, T* scratch) {
+  multiversion<detail::filter_rows_body<T>>(rows, masses, count, width, channels, weights,
+                                            squarings, w, scratch);
+}
 
 }  // namespace bilateral

@@ -79,8 +79,8 @@ BILATERAL_INLINE void median_without_nan(const T* in, T* out, const TileShape& t
   using V = MedianLanes<T>;
   using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   using Count = Lanes<Integer, median_lanes<T>>;
-  constexpr V nothing = V{} + std::numeric_limits<T>::quiet_NaN();
-  constexpr V infinity = V{} + std::numeric_limits<T>::infinity();
+  const V nothing = V{} + std::numeric_limits<T>::quiet_NaN();
+  const V infinity = V{} + std::numeric_limits<T>::infinity();
   const auto value_of = [&](std::size_t i) __attribute__((always_inline)) {
     return load_lanes<V>(in + i / size * tile.pitch + i % size * tile.step);
   };
@@ -103,8 +103,8 @@ BILATERAL_INLINE void median_without_nan(const T* in, T* out, const TileShape& t
   V low = nothing, high = nothing;  // low stays NaN for a window of NaN
   unroll<kept>([&](auto k) __attribute__((always_inline)) {
     constexpr Integer rank = k;
-    low = (count == 2 * rank + 1) | (count == 2 * rank + 2) ? lowest[k] : low;
-    high = (count == 2 * rank) | (count == 2 * rank + 1) ? lowest[k] : high;
+    low = ((count == 2 * rank + 1) | (count == 2 * rank + 2)) ? lowest[k] : low;
+    high = ((count == 2 * rank) | (count == 2 * rank + 1)) ? lowest[k] : high;
   });
   const V half_sum = (low + high) * T(0.5), sum_of_halves = low * T(0.5) + high * T(0.5);
   const V mean = half_sum - half_sum == T(0) ? half_sum : sum_of_halves;  // the sum may overflow
@@ -133,19 +133,6 @@ BILATERAL_INLINE void median_tile(const T* in, T* out, const TileShape& tile) {
     }
   }
 }
-
-#define BILATERAL_MEDIAN(T)                                                                 \
-  BILATERAL_MULTIVERSION inline void median_3(const T* in, T* out, const TileShape& tile) { \
-    median_tile<T, 3>(in, out, tile);                                                       \
-  }                                                                                         \
-  BILATERAL_MULTIVERSION inline void median_5(const T* in, T* out, const TileShape& tile) { \
-    median_tile<T, 5>(in, out, tile);                                                       \
-  }
-BILATERAL_MEDIAN(std::uint8_t)
-BILATERAL_MEDIAN(std::uint16_t)
-BILATERAL_MEDIAN(float)
-BILATERAL_MEDIAN(double)
-#undef BILATERAL_MEDIAN
 
 // Copies the items [begin, end) of a row of `width` pixels, with whole pixels mirrored at its ends.
 template <class T>
@@ -203,9 +190,9 @@ void median(const T* image, std::size_t height, std::size_t width, std::size_t c
                     static_cast<std::ptrdiff_t>(right + border), from.data() + r * pitch);
     }
     if (size == 3)
-      median_3(from.data(), to.data(), tile);
+      multiversion<median_tile<T, 3>>(from.data(), to.data(), tile);
     else
-      median_5(from.data(), to.data(), tile);
+      multiversion<median_tile<T, 5>>(from.data(), to.data(), tile);
     for (std::size_t y = top; y < bottom; ++y)
       std::copy_n(to.data() + (y - top) * tile.width, right - left, out + y * items + left);
   });

@@ -75,23 +75,22 @@ BILATERAL_INLINE void degree_row_body(const Rows<const T>& weight, const T* __re
              sw[i - down + 1];
 }
 
-#define BILATERAL_POLISH_LOOPS(T)                                                                \
-  BILATERAL_MULTIVERSION inline double multiply_row(const T* p, const Rows<const T>& weight,     \
-                                                    const T* base, std::ptrdiff_t down,          \
-                                                    std::size_t n, T* out) {                     \
-    return multiply_row_body(p, weight, base, down, n, out);                                     \
-  }                                                                                              \
-  BILATERAL_MULTIVERSION inline void reweigh_row(const T* z, const T* neighbours, const T* edge, \
-                                                 T unit, std::size_t n, T* weight) {             \
-    reweigh_row_body(z, neighbours, edge, unit, n, weight);                                      \
-  }                                                                                              \
-  BILATERAL_MULTIVERSION inline void degree_row(const Rows<const T>& weight, const T* base,      \
-                                                std::ptrdiff_t down, std::size_t n, T* out) {    \
-    degree_row_body(weight, base, down, n, out);                                                 \
-  }
-BILATERAL_POLISH_LOOPS(float)
-BILATERAL_POLISH_LOOPS(double)
-#undef BILATERAL_POLISH_LOOPS
+template <class T>
+double multiply_row(const T* p, const Rows<const T>& weight, const T* base, std::ptrdiff_t down,
+                    std::size_t n, T* out) {
+  return multiversion<multiply_row_body<T>>(p, weight, base, down, n, out);
+}
+
+template <class T>
+void reweigh_row(const T* z, const T* neighbours, const T* edge, T unit, std::size_t n, T* weight) {
+  multiversion<reweigh_row_body<T>>(z, neighbours, edge, unit, n, weight);
+}
+
+template <class T>
+void degree_row(const Rows<const T>& weight, const T* base, std::ptrdiff_t down, std::size_t n,
+                T* out) {
+  multiversion<degree_row_body<T>>(weight, base, down, n, out);
+}
 
 }  // namespace detail
 

@@ -42,8 +42,8 @@ WideEdge* join_long(const Key* keys, Lists at, Key shift, WideEdge* out) {
 
 // The same for short lists of narrow keys: finds the place of each key of the first list, eight at
 // a time, by counting the smaller keys of the second. Reads, but does not use, keys past the end.
-BILATERAL_MULTIVERSION
-inline WideEdge* join_short(const NarrowKey* keys, Lists lists, NarrowKey shift, WideEdge* out) {
+BILATERAL_INLINE WideEdge* join_short_body(const NarrowKey* keys, Lists lists, NarrowKey shift,
+                                           WideEdge* out) {
   using Keys = Lanes<NarrowKey, 8>;
   using Sums = Lanes<std::uint32_t, 8>;  // a sum with a key past the end may overflow
   for (std::uint32_t a = lists.a; a < lists.a_end; a += 8) {
@@ -62,6 +62,7 @@ inline WideEdge* join_short(const NarrowKey* keys, Lists lists, NarrowKey shift,
   }
   return out;
 }
+inline constexpr auto join_short = multiversion<join_short_body>;
 
 inline WideEdge* join(const WideKey* keys, Lists lists, WideKey shift, WideEdge* out) {
   return join_long(keys, lists, shift, out);

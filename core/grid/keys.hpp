@@ -100,9 +100,9 @@ std::size_t rank_passes(const Key* keys, std::size_t n, std::size_t limit, std::
 inline constexpr std::size_t lanes = 8;
 
 // The same for narrow keys, with SIMD vectors. A comparison gives -1 in each lane where it holds.
-BILATERAL_MULTIVERSION
-inline std::size_t rank_passes(const NarrowKey* keys, std::size_t n, std::size_t limit,
-                               std::uint32_t* ranks, NarrowKey* distinct, std::uint32_t* counts) {
+BILATERAL_INLINE std::size_t rank_passes_body(const NarrowKey* keys, std::size_t n,
+                                              std::size_t limit, std::uint32_t* ranks,
+                                              NarrowKey* distinct, std::uint32_t* counts) {
   constexpr NarrowKey highest = highest_key<NarrowKey>();
   using Keys = Lanes<NarrowKey, lanes>;
   const Keys none = Keys{} + highest;
@@ -130,6 +130,10 @@ inline std::size_t rank_passes(const NarrowKey* keys, std::size_t n, std::size_t
     if (current == highest) return d + 1;
   }
   return 0;
+}
+inline std::size_t rank_passes(const NarrowKey* keys, std::size_t n, std::size_t limit,
+                               std::uint32_t* ranks, NarrowKey* distinct, std::uint32_t* counts) {
+  return multiversion<rank_passes_body>(keys, n, limit, ranks, distinct, counts);
 }
 
 }  // namespace detail

@@ -116,23 +116,21 @@ BILATERAL_INLINE bool within(const T* values, std::size_t n, T highest) {
   return inside != 0;
 }
 
-#define BILATERAL_PIXEL_LOOPS(T)                                                                   \
-  BILATERAL_MULTIVERSION inline void rgb_row(const T* pixels, std::size_t n, const Binning& bins,  \
-                                             NarrowKey* keys) {                                    \
-    rgb_keys(pixels, n, bins, keys);                                                               \
-  }                                                                                                \
-  BILATERAL_MULTIVERSION inline void gray_row(const T* pixels, std::size_t n, const Binning& bins, \
-                                              NarrowKey* keys) {                                   \
-    plain_keys(pixels, n, bins, std::integral_constant<std::size_t, 1>{}, keys);                   \
-  }                                                                                                \
-  BILATERAL_MULTIVERSION inline bool all_within(const T* values, std::size_t n, T highest) {       \
-    return within(values, n, highest);                                                             \
-  }
-BILATERAL_PIXEL_LOOPS(std::uint8_t)
-BILATERAL_PIXEL_LOOPS(std::uint16_t)
-BILATERAL_PIXEL_LOOPS(float)
-BILATERAL_PIXEL_LOOPS(double)
-#undef BILATERAL_PIXEL_LOOPS
+template <class T>
+void rgb_row(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
+  multiversion<rgb_keys<T>>(pixels, n, bins, keys);
+}
+
+template <class T>
+void gray_row(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
+  using One = std::integral_constant<std::size_t, 1>;
+  multiversion<plain_keys<T, One>>(pixels, n, bins, One{}, keys);
+}
+
+template <class T>
+bool all_within(const T* values, std::size_t n, T highest) {
+  return multiversion<within<T>>(values, n, highest);
+}
 
 }  // namespace detail
 

@@ -204,15 +204,10 @@ BILATERAL_INLINE bool weigh_run(const T* target, const T* confidence, std::size_
   return good;
 }
 
-BILATERAL_MULTIVERSION inline bool weigh(const float* target, const float* confidence,
-                                         std::size_t n, float* pairs, float& low, float& high,
-                                         std::size_t& known) {
-  return weigh_run(target, confidence, n, pairs, low, high, known);
-}
-BILATERAL_MULTIVERSION inline bool weigh(const double* target, const double* confidence,
-                                         std::size_t n, double* pairs, double& low, double& high,
-                                         std::size_t& known) {
-  return weigh_run(target, confidence, n, pairs, low, high, known);
+template <class T>
+bool weigh(const T* target, const T* confidence, std::size_t n, T* pairs, T& low, T& high,
+           std::size_t& known) {
+  return multiversion<weigh_run<T>>(target, confidence, n, pairs, low, high, known);
 }
 
 // The number of lines whose pairs (c, c t) are added alternately, each line to its own sums, for
@@ -259,17 +254,12 @@ BILATERAL_INLINE bool add_channels_body(const T* __restrict target, const T* __r
   return good;
 }
 
-#define BILATERAL_ADD_CHANNELS(T, Index)                                                      \
-  BILATERAL_MULTIVERSION inline bool add_channels(                                            \
-      const T* target, const T* confidence, std::size_t n, std::size_t channels,              \
-      const Index* index, double* sums, T* low, T* high, std::size_t& known) {                \
-    return add_channels_body(target, confidence, n, channels, index, sums, low, high, known); \
-  }
-BILATERAL_ADD_CHANNELS(float, std::uint16_t)
-BILATERAL_ADD_CHANNELS(float, std::uint32_t)
-BILATERAL_ADD_CHANNELS(double, std::uint16_t)
-BILATERAL_ADD_CHANNELS(double, std::uint32_t)
-#undef BILATERAL_ADD_CHANNELS
+template <class T, class Index>
+bool add_channels(const T* target, const T* confidence, std::size_t n, std::size_t channels,
+                  const Index* index, double* sums, T* low, T* high, std::size_t& known) {
+  return multiversion<add_channels_body<T, Index>>(target, confidence, n, channels, index, sums,
+                                                   low, high, known);
+}
 
 // Sums confidence and confidence * target over the vertices of one row of tiles.
 template <class T, class Index>

@@ -38,7 +38,9 @@ inline void majority(const std::int32_t* given, std::size_t height, std::size_t 
   };
   std::vector<Scratch> scratch(static_cast<std::size_t>(team));
   parallel_for(team, height, [&](std::size_t y, std::size_t rank) {
-    auto& [count, rows, uniform] = scratch[rank];
+    std::vector<std::size_t>& count = scratch[rank].count;
+    std::vector<const std::int32_t*>& rows = scratch[rank].rows;
+    std::vector<std::int32_t>& uniform = scratch[rank].uniform;
     count.assign(classes, 0);
     rows.resize(side);
     for (std::size_t i = 0; i < side; ++i) rows[i] = labels + clamped(y + i, height) * width;

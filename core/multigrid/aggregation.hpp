@@ -56,8 +56,10 @@ class Aggregation {
     if (nearest_[i] == nowhere) return nowhere;
     const auto row = static_cast<std::uint32_t>(i);
     const std::uint32_t close = choose(mate_[row] == nowhere, nearest_[row], row);
-    const bool farther = (mate_[close] == nowhere) & (8 * least_[row] >= least_[close]);
-    const std::uint32_t member = choose(farther, nearest_[close], close), mate = mate_[member];
+    const std::uint32_t unmatched = mate_[close] == nowhere;
+    const std::uint32_t strong = 8 * least_[row] >= least_[close];
+    const std::uint32_t member = choose((unmatched & strong) != 0, nearest_[close], close);
+    const std::uint32_t mate = mate_[member];
     return choose(mate == nowhere, row, choose(mate < member, mate, member));
   }
 

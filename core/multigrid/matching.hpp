@@ -110,19 +110,20 @@ struct Matching {
 };
 
 // Does one step for the slices [begin, end).
-#define BILATERAL_MATCHING(step, T)                                                       \
-  BILATERAL_MULTIVERSION inline void step(Matching<T> matching, std::size_t begin,        \
-                                          std::size_t end) {                              \
-    constexpr std::size_t half_slice = Matching<T>::half_slice;                           \
-    for (std::size_t row = begin * slice_rows; row < end * slice_rows; row += half_slice) \
-      matching.step(row);                                                                 \
+#define BILATERAL_MATCHING(step)                                                                \
+  template <class T>                                                                            \
+  BILATERAL_INLINE void step##_body(Matching<T> matching, std::size_t begin, std::size_t end) { \
+    constexpr std::size_t half_slice = Matching<T>::half_slice;                                 \
+    for (std::size_t row = begin * slice_rows; row < end * slice_rows; row += half_slice)       \
+      matching.step(row);                                                                       \
+  }                                                                                             \
+  template <class T>                                                                            \
+  void step(const Matching<T>& matching, std::size_t begin, std::size_t end) {                  \
+    multiversion<step##_body<T>>(matching, begin, end);                                         \
   }
-BILATERAL_MATCHING(find_nearest, float)
-BILATERAL_MATCHING(find_nearest, double)
-BILATERAL_MATCHING(find_pick, float)
-BILATERAL_MATCHING(find_pick, double)
-BILATERAL_MATCHING(match, float)
-BILATERAL_MATCHING(match, double)
+BILATERAL_MATCHING(find_nearest)
+BILATERAL_MATCHING(find_pick)
+BILATERAL_MATCHING(match)
 #undef BILATERAL_MATCHING
 
 }  // namespace detail

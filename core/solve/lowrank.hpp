@@ -131,29 +131,29 @@ BILATERAL_INLINE void expand_body(const T* __restrict reduced, std::size_t rank,
   }
 }
 
-#define BILATERAL_CHANNEL_LOOPS(T)                                                                \
-  BILATERAL_MULTIVERSION inline void add_sums(const T* weight, const T* b, std::size_t vertices,  \
-                                              std::size_t channels, double* sums) {               \
-    add_sums_body(weight, b, vertices, channels, sums);                                           \
-  }                                                                                               \
-  BILATERAL_MULTIVERSION inline void add_products(const T* weight, const T* b, const T* mean,     \
-                                                  std::size_t vertices, std::size_t channels,     \
-                                                  T* d, T* part, double* sums) {                  \
-    add_products_body(weight, b, mean, vertices, channels, d, part, sums);                        \
-  }                                                                                               \
-  BILATERAL_MULTIVERSION inline void project(const T* full, std::size_t channels, const T* basis, \
-                                             std::size_t rank, const T* weight, const T* offset,  \
-                                             std::size_t vertices, T* reduced) {                  \
-    project_body(full, channels, basis, rank, weight, offset, vertices, reduced);                 \
-  }                                                                                               \
-  BILATERAL_MULTIVERSION inline void expand(const T* reduced, std::size_t rank, const T* basis,   \
-                                            std::size_t channels, const T* offset,                \
-                                            std::size_t vertices, T* full) {                      \
-    expand_body(reduced, rank, basis, channels, offset, vertices, full);                          \
-  }
-BILATERAL_CHANNEL_LOOPS(float)
-BILATERAL_CHANNEL_LOOPS(double)
-#undef BILATERAL_CHANNEL_LOOPS
+template <class T>
+void add_sums(const T* weight, const T* b, std::size_t vertices, std::size_t channels,
+              double* sums) {
+  multiversion<add_sums_body<T>>(weight, b, vertices, channels, sums);
+}
+
+template <class T>
+void add_products(const T* weight, const T* b, const T* mean, std::size_t vertices,
+                  std::size_t channels, T* d, T* part, double* sums) {
+  multiversion<add_products_body<T>>(weight, b, mean, vertices, channels, d, part, sums);
+}
+
+template <class T>
+void project(const T* full, std::size_t channels, const T* basis, std::size_t rank, const T* weight,
+             const T* offset, std::size_t vertices, T* reduced) {
+  multiversion<project_body<T>>(full, channels, basis, rank, weight, offset, vertices, reduced);
+}
+
+template <class T>
+void expand(const T* reduced, std::size_t rank, const T* basis, std::size_t channels,
+            const T* offset, std::size_t vertices, T* full) {
+  multiversion<expand_body<T>>(reduced, rank, basis, channels, offset, vertices, full);
+}
 
 }  // namespace detail
 

@@ -38,7 +38,7 @@ BILATERAL_INLINE void with_weight(const Loss& loss, F&& f) {
     return out;
   };
   if (loss.shape == Loss::Shape::exponential) {
-    f([=](V square) {
+    f([=](V square) __attribute__((always_inline)) {
       return one_by_one(square, [=](T s) { return gain * std::exp(-rate * s); });
     });
   } else if (loss.shape == Loss::Shape::huber) {
@@ -63,7 +63,7 @@ BILATERAL_INLINE void with_weight(const Loss& loss, F&& f) {
   } else if (loss.exponent == 0) {
     f([=](V) __attribute__((always_inline)) { return V{} + gain; });
   } else {
-    f([=](V square) {
+    f([=](V square) __attribute__((always_inline)) {
       // log1p, since the rate tends to 0 as the exponent tends to -infinity
       return one_by_one(square,
                         [=](T s) { return gain * std::exp(exponent * std::log1p(rate * s)); });
@@ -164,15 +164,10 @@ BILATERAL_INLINE double weigh_row_any(const Loss& loss, const typename Samples<T
   return total;
 }
 
-BILATERAL_MULTIVERSION inline double weigh_row(const Loss& loss, const Samples<float>::Row& row,
-                                               std::size_t channels, const float* y, float* weight,
-                                               float* weighted) {
-  return weigh_row_any<float>(loss, row, channels, y, weight, weighted);
-}
-BILATERAL_MULTIVERSION inline double weigh_row(const Loss& loss, const Samples<double>::Row& row,
-                                               std::size_t channels, const double* y,
-                                               double* weight, double* weighted) {
-  return weigh_row_any<double>(loss, row, channels, y, weight, weighted);
+template <class T>
+double weigh_row(const Loss& loss, const typename Samples<T>::Row& row, std::size_t channels,
+                 const T* y, T* weight, T* weighted) {
+  return multiversion<weigh_row_any<T>>(loss, row, channels, y, weight, weighted);
 }
 
 }  // namespace detail

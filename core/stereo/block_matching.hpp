@@ -44,9 +44,9 @@ static_assert(census_bits * (2 * max_match_radius + 1) * (2 * max_match_radius +
 // Writes the census transform of row y: one bit per neighbour, set if the neighbour is darker than
 // the pixel. The image's border is repeated. `rows` is scratch for 2 census_y + 1 rows with a
 // border of census_x pixels on each side, `words` for two numbers per pixel.
-BILATERAL_MULTIVERSION inline void census_row(const float* image, std::size_t height,
-                                              std::size_t width, std::size_t y, float* rows,
-                                              std::uint32_t* words, std::uint64_t* out) {
+BILATERAL_INLINE void census_row_body(const float* image, std::size_t height, std::size_t width,
+                                      std::size_t y, float* rows, std::uint32_t* words,
+                                      std::uint64_t* out) {
   const std::size_t pitch = width + 2 * census_x;
   for (std::size_t r = 0; r < 2 * census_y + 1; ++r) {
     const std::size_t from = std::min(std::max(y + r, census_y) - census_y, height - 1);
@@ -71,6 +71,7 @@ BILATERAL_MULTIVERSION inline void census_row(const float* image, std::size_t he
   for (std::size_t x = 0; x < width; ++x)
     out[x] = static_cast<std::uint64_t>(words[width + x]) << 32 | words[x];
 }
+inline constexpr auto census_row = multiversion<census_row_body>;
 
 // Memory of one thread. A plane has `disparities` rows.
 struct MatchScratch {
@@ -98,8 +99,8 @@ struct MatchScratch {
 
 // Computes the costs of one row at every disparity, and adds them to the sums along columns. A
 // pixel whose partner is outside the right view has the largest cost.
-BILATERAL_MULTIVERSION inline void add_match_row(const StereoPair& pair, MatchScratch& scratch,
-                                                 std::uint8_t* costs) {
+BILATERAL_INLINE void add_match_row_body(const StereoPair& pair, MatchScratch& scratch,
+                                         std::uint8_t* costs) {
   const std::size_t width = pair.width, pitch = width + 2 * pair.radius;
   const std::uint64_t *left = scratch.left.data(), *right = scratch.right.data();
   for (std::size_t d = 0; d < pair.disparities; ++d) {
@@ -112,10 +113,11 @@ BILATERAL_MULTIVERSION inline void add_match_row(const StereoPair& pair, MatchSc
       column[x] = static_cast<std::int16_t>(column[x] + cost[x]);
   }
 }
+inline constexpr auto add_match_row = multiversion<add_match_row_body>;
 
 // Subtracts the costs of one row from the sums along columns.
-BILATERAL_MULTIVERSION inline void subtract_match_row(const StereoPair& pair, MatchScratch& scratch,
-                                                      const std::uint8_t* costs) {
+BILATERAL_INLINE void subtract_match_row_body(const StereoPair& pair, MatchScratch& scratch,
+                                              const std::uint8_t* costs) {
   const std::size_t width = pair.width, pitch = width + 2 * pair.radius;
   for (std::size_t d = 0; d < pair.disparities; ++d) {
     const std::uint8_t* cost = costs + d * width;
@@ -124,6 +126,7 @@ BILATERAL_MULTIVERSION inline void subtract_match_row(const StereoPair& pair, Ma
       column[x] = static_cast<std::int16_t>(column[x] - cost[x]);
   }
 }
+inline constexpr auto subtract_match_row = multiversion<subtract_match_row_body>;
 
 // Updates the least cost of n pixels, and its disparity, with the costs of the disparity d.
 BILATERAL_INLINE void keep_least(const std::int16_t* cost, std::int16_t d, std::size_t n,
@@ -137,7 +140,7 @@ BILATERAL_INLINE void keep_least(const std::int16_t* cost, std::int16_t d, std::
 // Sums the costs over windows, and finds the best disparity in both views. The smallest disparity
 // breaks ties. Costs are repeated beyond the border: the right view compares windows of different
 // places, so all windows must have the same size.
-BILATERAL_MULTIVERSION inline void match_windows(const StereoPair& pair, MatchScratch& scratch) {
+BILATERAL_INLINE void match_windows_body(const StereoPair& pair, MatchScratch& scratch) {
   const std::size_t width = pair.width, pitch = width + 2 * pair.radius;
   constexpr std::int16_t max = std::numeric_limits<std::int16_t>::max();
   for (auto* least : {&scratch.left_least, &scratch.right_least})
@@ -158,6 +161,7 @@ BILATERAL_MULTIVERSION inline void match_windows(const StereoPair& pair, MatchSc
                scratch.right_best.data());
   }
 }
+inline constexpr auto match_windows = multiversion<match_windows_body>;
 
 // Returns the interval around the best disparity of column x in which costs stay within the margin.
 // Between two disparities, the cost is taken as linear: an end of the interval is the place where

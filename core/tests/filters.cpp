@@ -59,7 +59,7 @@ void test_domain_transform(Random& random) {
   std::uniform_real_distribution<T> uniform(0, 1);
   const std::size_t shapes[][2] = {{1, 1}, {1, 40}, {40, 1}, {3, 5}, {37, 61}, {130, 70}};
   for (const auto& [height, width] : shapes)
-    for (const std::size_t channels : {1, 2, 3, 5}) {
+    for (const std::size_t channels : {1u, 2u, 3u, 5u}) {
       const Image photo(random, height, width, 3, 20);
       const ReferenceImage<std::uint8_t> guide{photo.pixels.data(), height, width, 3};
       const auto weights = domain_weights<T>(guide, {0.1, 0.01}, 2);
@@ -133,8 +133,8 @@ template <class T>
 void test_median(Random& random) {
   const std::size_t shapes[][3] = {{1, 1, 1}, {2, 1, 3}, {1, 7, 2}, {35, 33, 1}, {67, 150, 3}};
   for (const auto& [height, width, channels] : shapes)
-    for (const std::size_t size : {3, 5})
-      for (const std::size_t holes : {0, 1, 90}) {
+    for (const std::size_t size : {3u, 5u})
+      for (const std::size_t holes : {0u, 1u, 90u}) {
         std::vector<T> image(height * width * channels), out(image.size());
         for (T& value : image) {
           value = static_cast<T>(below(random, 250));

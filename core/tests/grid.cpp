@@ -30,8 +30,8 @@ namespace {
 template <class Key>
 void test_ranker(Random& random) {
   Ranker<Key> ranker;
-  for (const std::size_t n : {1, 2, 7, 8, 9, 63, 64, 65, 256, 700, 1024, 1025, 5000})
-    for (const std::size_t values : {1, 3, 30, 2000}) {
+  for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 63u, 64u, 65u, 256u, 700u, 1024u, 1025u, 5000u})
+    for (const std::size_t values : {1u, 3u, 30u, 2000u}) {
       std::vector<Key> keys(n);
       for (Key& key : keys) key = static_cast<Key>(below(random, values) * 977);
       std::vector<std::uint32_t> ranks(n);

@@ -35,9 +35,10 @@ std::vector<std::int32_t> blobs(Random& random, std::size_t height, std::size_t 
 
 // Compares with brute force over all outline pixels.
 void test_label_depth(Random& random) {
-  for (const auto& [height, width] :
+  for (const auto& shape :
        {std::pair<std::size_t, std::size_t>{1, 1}, {1, 40}, {40, 1}, {37, 45}, {300, 260}})
-    for (const std::size_t radius : {0, 1, 7}) {
+    for (const std::size_t radius : {0u, 1u, 7u}) {
+      const std::size_t height = shape.first, width = shape.second;
       const auto labels = blobs(random, height, width, true);
       const auto at = [&](std::size_t y, std::size_t x) { return labels[y * width + x]; };
       std::vector<std::array<std::size_t, 2>> edges;
@@ -93,7 +94,7 @@ void test_label_depth(Random& random) {
 void test_majority(Random& random) {
   for (const auto& [height, width] :
        {std::pair<std::size_t, std::size_t>{1, 1}, {1, 30}, {30, 1}, {31, 42}, {280, 260}})
-    for (const std::size_t radius : {0, 1, 3}) {
+    for (const std::size_t radius : {0u, 1u, 3u}) {
       auto labels = blobs(random, height, width, false);
       for (auto& label : labels)
         if (below(random, 4) == 0) label = static_cast<std::int32_t>(below(random, 4));

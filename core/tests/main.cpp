@@ -1,7 +1,8 @@
 // Test the core against brute force on random input, under the sanitizers too. Python tests compare
 // the algorithms with their oracles.
 //
-// Arguments name the folders to test; without arguments, all are tested.
+// Arguments name the folders to test; without any, all are tested. "baseline" among the arguments
+// tests the versions of the hot loops for processors without AVX2.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/multiversion.hpp"
 #include "tests/check.hpp"
 
 int main(int argc, char** argv) {
@@ -17,7 +19,12 @@ int main(int argc, char** argv) {
       {"grid", test_grid},       {"multigrid", test_multigrid}, {"solve", test_solve},
       {"filters", test_filters}, {"labels", test_labels},       {"stereo", test_stereo},
       {"defocus", test_defocus}};
-  const std::vector<std::string> names(argv + 1, argv + argc);
+  std::vector<std::string> names(argv + 1, argv + argc);
+  if (std::erase(names, "baseline") > 0) {
+#if defined(__x86_64__)
+    detail::use_avx2 = false;
+#endif
+  }
   std::size_t tested = 0;
   for (const auto& [name, test] : folders) {
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;

@@ -58,7 +58,7 @@ void test_solves(Random& random) {
                         {64, 64, 3, 250, 64, 2}, {30, 30, 3, 250, 4, 1e-4}};
   std::uniform_real_distribution<T> uniform(0, 1);
   for (const Case& c : cases)
-    for (const std::size_t channels : {1, 3, 9}) {
+    for (const std::size_t channels : {1u, 3u, 9u}) {
       const Grid grid =
           make_grid(Image(random, c.height, c.width, c.channels, c.noise), c.sigma_xy, c.sigma, 3);
       Buffer<T> n(grid.vertices, T{1});

@@ -51,7 +51,7 @@ std::vector<T> solve(const Grid& grid, const std::vector<T>& target,
 template <class T>
 void test_pyramid(Random& random) {
   std::uniform_real_distribution<T> uniform(0, 1);
-  for (const std::size_t channels : {1, 2, 4, 9}) {
+  for (const std::size_t channels : {1u, 2u, 4u, 9u}) {
     const Image image(random, 150, 170, 3, 50);
     const Grid grid = make_grid(image, 2, 8, 3);
     std::vector<T> confidence(grid.pixels()), target(grid.pixels() * channels);
@@ -84,7 +84,7 @@ void test_splat_robust(Random& random) {
     if (loss.shape == Loss::Shape::exponential) return loss.gain * std::exp(-z);
     return loss.gain * std::pow(1 + z, loss.exponent);
   };
-  for (const std::size_t channels : {1, 3}) {
+  for (const std::size_t channels : {1u, 3u}) {
     const Image image(random, 61, 83, 1, 50);
     const Grid grid = make_grid(image, 16, 8, 2);
     std::vector<T> target(grid.pixels() * channels), y(grid.vertices * channels);
