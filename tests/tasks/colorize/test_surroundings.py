@@ -124,7 +124,8 @@ def test_filling_agrees_with_loops(seed, height, width, fraction):
     unknown = rng.random(height * width) < fraction
     unknown[rng.integers(unknown.size)] = False
     expected = slowly_filled(values, unknown, luma)
-    fill_from_window(values, np.flatnonzero(unknown), luma)
+    indices = np.flatnonzero(unknown)
+    fill_from_window(values, indices, indices, luma)
     assert_allclose(values, expected, atol=1e-12)
     assert_array_equal(values[~unknown], expected[~unknown])
 

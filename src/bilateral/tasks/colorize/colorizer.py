@@ -83,8 +83,8 @@ def colorize(
     preset : {"best", "paper"}
         "paper" uses the paper's parameters: cells of 4 pixels and grey levels, a smoothness of
         0.5, 25 steps, and brightness alone. "best" solves to convergence, uses cells in proportion
-        to the side of the image (10 pixels for 0.35 megapixels), and separates rough from smooth
-        surfaces.
+        to the side of the image (10 pixels for 0.35 megapixels), separates rough from smooth
+        surfaces, and gives isolated specks the colours around them in the picture.
     sigma_xy, sigma_luma : float, optional
         Size of a grid cell in pixels and in 8-bit grey levels. Default: the preset's.
     smoothness : float, optional

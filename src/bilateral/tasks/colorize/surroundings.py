@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ _VISIBLE = 12.0
 """Smallest difference of chroma that makes a speck, in 8-bit grey levels."""
 _FEW, _WITHOUT_DATA = 1, 2
 """The two kinds of specks."""
+_RADIUS = 2
+_CROSS = [(y, x) for y in range(-2, 3) for x in range(-2, 3) if (y == 0) != (x == 0)]
 _WINDOW = [(y, x) for y in range(-2, 3) for x in range(-2, 3) if 0 < y * y + x * x < 8]
 """Offsets of the pixels that colour a speck: a square of 5 x 5 without its corners."""
 _SIGMA = 32.0
@@ -48,8 +51,8 @@ class Specks:
         """Replace the chroma (H, W, 2) of specks in place; `weights` (H, W) are those of strokes.
 
         Each of their pixels gets the mean of the pixels around it that are no specks, with larger
-        weights for similar luma. A pixel that has a chain to a stroke keeps its chroma if the mean
-        is nearly the same.
+        weights for similar luma. A pixel that has a chain to a stroke keeps its chroma if it looks
+        like those next to it, or like the mean.
         """
         weight = self._grid.splat(weights)
         without_data = self._small & ~vertices_with_data(self._grid, weight)
@@ -61,17 +64,30 @@ class Specks:
         pixels = np.flatnonzero(kind != 0)
         # One complex number per pixel halves the number of accesses.
         values = chroma.view(np.result_type(chroma.dtype, np.complex64)).reshape(-1)
-        solved = values.take(pixels)
-        fill_from_window(values, pixels, self._luma)
-        same = (kind.take(pixels) == _FEW) & (np.abs(values.take(pixels) - solved) <= _VISIBLE)
-        values[pixels[same]] = solved[same]
+        changes = (kind.take(pixels) == _WITHOUT_DATA) | _stand_out(values, pixels, chroma.shape[1])
+        specks = pixels[changes]
+        solved = values.take(specks)
+        fill_from_window(values, pixels, specks, self._luma)
+        same = (kind.take(specks) == _FEW) & (np.abs(values.take(specks) - solved) <= _VISIBLE)
+        values[specks[same]] = solved[same]
 
 
-def fill_from_window(values: Array, unknown: NDArray[np.intp], luma: Array) -> None:
-    """Give each unknown pixel a mean of the known ones in a window around it, in place.
+def _stand_out(values: Array, pixels: NDArray[np.intp], width: int) -> NDArray[np.bool_]:
+    """Whether each pixel differs visibly from one of the two next to it in any direction."""
+    own = values.take(pixels)
+    result = np.zeros(pixels.size, np.bool_)
+    for neighbours in _neighbours(pixels, (values.size // width, width), _CROSS):
+        result |= np.abs(values.take(neighbours) - own) > _VISIBLE
+    return result
+
+
+def fill_from_window(
+    values: Array, unknown: NDArray[np.intp], wanted: NDArray[np.intp], luma: Array
+) -> None:
+    """Give each wanted pixel a mean of the known ones in a window around it, in place.
 
     A difference d of luma divides the weight of a pixel by ``exp(d)``. Pixels without a known one
-    in the window follow when their neighbours are known. At least one pixel must be known.
+    in the window follow when their neighbours are known, or keep their value if none ever is.
 
     Parameters
     ----------
@@ -79,28 +95,39 @@ def fill_from_window(values: Array, unknown: NDArray[np.intp], luma: Array) -> N
         Complex, row by row.
     unknown : (N,) array of int
         Indices into `values`.
+    wanted : (M,) array of int
+        Those of them that get a new value.
     luma : (H, W) array
     """
-    height, width = luma.shape
-    luma = luma.reshape(-1)
-    values[unknown] = 0
+    flat = luma.reshape(-1)
     known = np.ones(values.size, np.bool_)
     known[unknown] = False
-    while unknown.size:
-        y, x = np.divmod(unknown, width)
-        rows = {dy: np.clip(y + dy, 0, height - 1) * width for dy in range(-2, 3)}
-        columns = {dx: np.clip(x + dx, 0, width - 1) for dx in range(-2, 3)}
-        own = luma.take(unknown)
-        total = np.zeros(unknown.size, values.dtype)
-        mass = np.zeros(unknown.size, values.real.dtype)
-        for dy, dx in _WINDOW:
-            neighbours = rows[dy] + columns[dx]
-            distance = np.abs(luma.take(neighbours) - own)
+    while wanted.size:
+        own = flat.take(wanted)
+        total = np.zeros(wanted.size, values.dtype)
+        mass = np.zeros(wanted.size, values.real.dtype)
+        for neighbours in _neighbours(wanted, luma.shape, _WINDOW):
+            distance = np.abs(flat.take(neighbours) - own)
             weight = np.exp(np.negative(distance, out=distance), out=distance)
             weight *= known.take(neighbours)
             total += weight * values.take(neighbours)
             mass += weight
         found = mass > 0
-        values[unknown[found]] = total[found] / mass[found]
-        known[unknown[found]] = True
-        unknown = unknown[~found]
+        if not found.any():
+            return
+        values[wanted[found]] = total[found] / mass[found]
+        known[wanted[found]] = True
+        wanted = wanted[~found]
+
+
+def _neighbours(
+    pixels: NDArray[np.intp], shape: tuple[int, ...], offsets: list[tuple[int, int]]
+) -> Iterator[NDArray[np.intp]]:
+    """Indices of the pixels at each offset (y, x); beyond the border, the nearest one."""
+    height, width = shape
+    y, x = np.divmod(pixels, width)
+    steps = range(-_RADIUS, _RADIUS + 1)
+    rows = {dy: np.clip(y + dy, 0, height - 1) * width for dy in steps}
+    columns = {dx: np.clip(x + dx, 0, width - 1) for dx in steps}
+    for dy, dx in offsets:
+        yield rows[dy] + columns[dx]
