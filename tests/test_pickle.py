@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver, BlockMeans, losses
 from bilateral.tasks import Colorizer
-from support.strategies import Array, Problem, grid_options, problems, references, seeds
+from support.strategies import Array, Problem, grid_options, problems, references, seeds, white
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
@@ -78,7 +78,8 @@ def test_a_grid_is_the_same_after_a_round_trip(name: str) -> None:
 def test_a_solve_after_a_round_trip_has_the_same_bits(
     problem: Problem, preconditioner: str
 ) -> None:
-    grid = BilateralGrid(problem.reference, **problem.options)
+    white_ = white(problem.reference)
+    grid = BilateralGrid(problem.reference, **problem.options, reference_max=white_)
     solver = BilateralSolver(
         grid, problem.smoothness, preconditioner=preconditioner, max_iterations=200
     )
@@ -192,7 +193,7 @@ def test_joblib(tmp_path: Any) -> None:
 
 @given(references(), grid_options())
 def test_a_pickle_is_small(reference: Array, options: dict[str, Any]) -> None:
-    grid = BilateralGrid(reference, **options)
+    grid = BilateralGrid(reference, **options, reference_max=white(reference))
     # A rank per pixel and a last rank per tile, of at most 2 bytes up to 65536 pixels per tile; a
     # key per vertex, wide where values leave the range of the dtype; a cell per row and column.
     height, width = grid.shape

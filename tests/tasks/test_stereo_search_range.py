@@ -15,7 +15,7 @@ def slanted(near: int = 40, height: int = 200, width: int = 160) -> list[Array]:
     rng = np.random.default_rng(0)
     dots = rng.uniform(size=(height + 4, 2 * width))
     texture = sum(dots[i : height + i] for i in range(5)) + dots[:height].round()
-    texture = (texture + np.roll(texture, 1, axis=1)) / 2
+    texture = (texture + np.roll(texture, 1, axis=1)) / 12
     disparity = np.linspace(4, near, height).round().astype(int)
     right = np.stack([row[d : width + d] for row, d in zip(texture, disparity, strict=True)])
     return [texture[:, :width], right]

@@ -9,6 +9,7 @@ import pytest
 
 import bilateral
 from bilateral import tasks
+from bilateral.validation import ZeroDepthWarning
 
 SHAPE = (24, 32)
 RNG = np.random.default_rng(0)
@@ -148,7 +149,7 @@ def test_which_zeros_are_suspicious(depth: Any, warns: bool) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tasks.refine_depth(depth, PHOTO)
-    assert [w.category for w in caught] == [UserWarning] * warns
+    assert [w.category for w in caught] == [ZeroDepthWarning] * warns
 
 
 @pytest.mark.parametrize("preset", ["stereo", "sparse"])

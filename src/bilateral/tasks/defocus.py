@@ -106,7 +106,7 @@ def defocus(
     with np.errstate(over="ignore"):  # radii are cut, so they may be infinite here
         radius = aperture * (1 / z - 1 / focus if kind == "depth" else z - focus)
     radius = cut_radius(radius, most)
-    _warn_if_nothing_is_sharp(z, radius, focus, kind, stacklevel=3)
+    _warn_if_nothing_is_sharp(z, radius, focus, kind, stacklevel=4)
     if is_sharp(radius):
         return np.array(image)
     dtype = picture.pixels.dtype

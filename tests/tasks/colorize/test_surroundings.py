@@ -135,5 +135,6 @@ def test_luma_far_above_white_ends():
     gray[:, 10:], gray[5, 5] = 0.5, 1e9
     mask = np.zeros(gray.shape, bool)
     mask[12, 12] = True
-    x = colorize(gray, np.broadcast_to((0.9, 0.5, 0.2), (20, 20, 3)), mask)
+    strokes = np.broadcast_to((0.9, 0.5, 0.2), (20, 20, 3))
+    x = colorize(gray, strokes, mask, reference_max=1.0)
     assert np.isfinite(x).all()

@@ -160,8 +160,7 @@ class Colorizer:
         self._gray = validation.reference(gray, reference_max, name="gray")
         validation.finite_values("gray", self._gray.pixels)
         self._dtype = np.asarray(gray).dtype.newbyteorder("=")
-        self._luma = color.luma(self._gray.pixels)
-        self._levels = self._luma * self._luma.dtype.type(255 / self._gray.highest)
+        self._set_luma()
         parameters = PRESETS[validation.choice("preset", preset, PRESETS)]
         grid, cell = self._grid(parameters, sigma_xy, sigma_luma)
         self._solver = BilateralSolver(
@@ -169,21 +168,35 @@ class Colorizer:
             parameters.smoothness if smoothness is None else smoothness,
             method=parameters.method,
         )
-        self._specks = Specks(grid, self._levels, cell) if parameters.recolor_specks else None
+        self._speck_cell = cell if parameters.recolor_specks else None
+        self._specks = self._find_specks()
         self._filter = (max(_LEAST_FILTER, cell / 2), parameters.sigma_gray)
         self._has_solution = False
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name != "_luma"}
+        rebuilt = ("_luma", "_levels", "_specks")
+        state = {name: value for name, value in vars(self).items() if name not in rebuilt}
         return {"version": STATE_VERSION, **state, "_gray": tuple(self._gray)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        name, entries = "Colorizer", ("_gray", "_dtype", "_solver", "_filter", "_has_solution")
+        name = "Colorizer"
+        entries = ("_gray", "_dtype", "_solver", "_speck_cell", "_filter", "_has_solution")
         restored = validation.state(name, state, STATE_VERSION, entries)
         pixels, highest = restored["_gray"]
         pixels = validation.state_features(name, pixels, restored["_solver"].grid.shape, (1, 3))
         restored["_gray"] = validation.Reference(pixels, highest)
-        vars(self).update(restored, _luma=color.luma(pixels))
+        vars(self).update(restored)
+        self._set_luma()
+        self._specks = self._find_specks()
+
+    def _set_luma(self) -> None:
+        """Compute the luma, and the same in 8-bit grey levels."""
+        self._luma = color.luma(self._gray.pixels)
+        self._levels = self._luma * self._luma.dtype.type(255 / self._gray.highest)
+
+    def _find_specks(self) -> Specks | None:
+        cell = self._speck_cell
+        return None if cell is None else Specks(self._solver.grid, self._levels, cell)
 
     def _grid(
         self, preset: Preset, sigma_xy: float | None, sigma_luma: float | None
