@@ -207,7 +207,7 @@ def _solve(
         tolerance=policy.TOLERANCE,
         preconditioner=parameters.preconditioner(min_confidence),
         initial="pyramid",
-        checks_error=False,  # a check would not change labels
+        checks_error=False,  # labels need no bound of the error
     )
     # Solutions sum to 1, because the classes do: the largest class follows from the others.
     largest = int(p.sum(axis=0).sum(axis=0).argmax())

@@ -154,7 +154,7 @@ def _solve(
     solve_options = SolveOptions(
         tolerance=policy.TOLERANCE,
         preconditioner=preconditioner,
-        checks_error=False,  # a check would not change labels
+        checks_error=False,  # labels need no bound of the error
     )
     options = LayerOptions(grid_options, solve_options)
     smoothness = inputs.smoothness(parameters.smoothness)
