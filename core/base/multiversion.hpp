@@ -27,9 +27,13 @@ template <class Result, class... Parameters, Result (*body)(Parameters...)>
 struct Multiversion<body> {
 #if defined(__x86_64__)
   static Result run(Parameters... parameters) {
-    return use_avx2 ? run_avx2(parameters...) : body(parameters...);
+    return use_avx2 ? run_avx2(parameters...) : run_baseline(parameters...);
   }
   __attribute__((target("avx2,bmi,bmi2,fma"))) static Result run_avx2(Parameters... parameters) {
+    return body(parameters...);
+  }
+  // Not inlined, to leave the caller as small as a call of run_avx2 does.
+  __attribute__((noinline)) static Result run_baseline(Parameters... parameters) {
     return body(parameters...);
   }
 #else
