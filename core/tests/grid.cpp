@@ -194,7 +194,7 @@ void test_largest_narrow_key() {
 template <class Key>
 void test_changed_reference(Random& random, double sigma) {
   const double numbers[] = {0, 0.5, 1, -1, 3, 1e9, -1e9, 1e300, HUGE_VAL, -HUGE_VAL, std::nan("")};
-  for (const std::size_t channels : {1, 2, 3})
+  for (const std::size_t channels : {1u, 2u, 3u})
     for (const bool mixed : {false, true}) {
       if (mixed && channels != 3) continue;
       const std::size_t height = 30, width = 40;

@@ -123,7 +123,7 @@ void test_splat_robust(Random& random) {
 // than were counted.
 template <class T>
 void test_changed_target(Random& random) {
-  for (const std::size_t channels : {1, 3}) {
+  for (const std::size_t channels : {1u, 3u}) {
     const Image image(random, 61, 83, 1, 50);
     const Grid grid = make_grid(image, 16, 8, 2);
     std::vector<T> full(grid.pixels() * channels, T{1}), sparse(full), y(grid.vertices * channels);
