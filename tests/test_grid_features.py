@@ -158,6 +158,7 @@ def test_steps_of_the_papers_method_match_the_oracle(case: Case, seed: int) -> N
     A, b, Sc = oracle.system(grid, target, confidence, 4.0)
     start = oracle.pyramid_start(grid, b, Sc)
     y = oracle.pcg(A, b, start, oracle.pyramid_preconditioner(grid, A), 4)
+    y = np.clip(y, target.min(), target.max())
     np.testing.assert_allclose(x, np.asarray(grid.S.T @ y).reshape(x.shape), atol=1e-7)
 
 

@@ -96,7 +96,7 @@ def _system_seconds(solver: BilateralSolver, target: Array, tolerance: float | N
         y = start(grid, part, options)
         SystemSolver(grid, options).solve(part.system, y, part.preconditioner)
         if reduced is not None:
-            reduced.expand(y, problem.system.bounds)
+            reduced.expand(y)
 
     return clock(from_system_to_solution)[0]
 

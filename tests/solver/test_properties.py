@@ -204,7 +204,9 @@ def test_components_without_data_get_the_pyramid_start(problem: Problem, dtype: 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             x = problem.solve(target=target, **options)
-        np.testing.assert_array_equal(x[empty], unchanged[empty])
+        known = target[problem.known]  # the start may leave their range by a rounding error
+        expected = np.clip(unchanged, known.min(axis=0), known.max(axis=0))
+        np.testing.assert_array_equal(x[empty], expected[empty])
 
 
 def test_a_region_without_data_takes_the_mean_of_its_surroundings() -> None:

@@ -64,6 +64,7 @@ def test_light_is_preserved_where_depth_is_constant(radius: float) -> None:
     assert out.std() < image.std() or abs(radius) < 0.5
 
 
+@pytest.mark.filterwarnings("ignore:focus")
 @examples(40)
 @given(shape=shapes(40), largest=st.sampled_from([0.5, 3.0, 20.0]), seed=seeds)
 def test_results_are_means_of_the_image(shape: tuple[int, int], largest: float, seed: int) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.backends import cpu
-from bilateral.numerics.system import System, solution
+from bilateral.numerics.system import System, values
 
 Array = NDArray[Any]
 
@@ -41,9 +41,9 @@ class Reduced(NamedTuple):
         common = y if self.unit is None else y * self.unit
         return cpu.project(np.ones(len(y), y.dtype), common, self.mean, self.basis)
 
-    def expand(self, y: Array, bounds: tuple[Array, Array] | None) -> Array:
-        """Convert a solution of the reduced system to all channels, within these bounds."""
-        return solution(self.system, cpu.expand(y, self.mean, self.basis), bounds)
+    def expand(self, y: Array) -> Array:
+        """Convert a solution of the reduced system to all channels, in the target's own unit."""
+        return values(self.system, cpu.expand(y, self.mean, self.basis))
 
 
 def reduce(system: System, tolerance: float) -> Reduced | None:

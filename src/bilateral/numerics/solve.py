@@ -78,11 +78,11 @@ class Solve(NamedTuple):
         if options.fixed_steps or options.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= options.tolerance
             converged = converged and pcg.estimate_holds(grid, *problem, options.tolerance)
-        # Without any step, the result is the start, a warm start as the caller gave it.
-        bounds = full.bounds if residuals else None
-        vertices = (
-            system.solution(full, y, bounds) if reduced is None else reduced.expand(y, bounds)
-        )
+        if reduced is not None:  # clipping would change the sums of the channels
+            vertices = reduced.expand(y)
+        else:
+            # Without any step, the result is the start, a warm start as the caller gave it.
+            vertices = system.solution(full, y, full.bounds if residuals else None)
         x = _to_pixels(grid, vertices, checked, sigmas)
         info = _info(grid, residuals, converged, began, rank=y.shape[1])
         return Solution(x, info, WarmStart(grid, vertices))
