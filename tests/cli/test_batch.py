@@ -97,7 +97,18 @@ def test_every_file_has_its_line_of_json(here: Path) -> None:
     damaged = here / "depths" / "7.exr"
     damaged.write_bytes(damaged.read_bytes()[:-100] + bytes(100))
     done = disk.run(
-        "depth", "depths", "photos", "-o", "out", "--json", "--jobs", 6, cwd=here, text=True
+        "depth",
+        "depths",
+        "photos",
+        "-o",
+        "out",
+        "--json",
+        "--jobs",
+        6,
+        "--invalid",
+        0,
+        cwd=here,
+        text=True,
     )
     status = {Path(record["input"]).stem: record["status"] for record in records(done.stdout)}
     assert len(done.stdout.splitlines()) == len(status) == 24

@@ -83,7 +83,7 @@ def test_closed_streams(here: Path) -> None:
         ("-o o.png >&-", 0, ""),
     ):
         (here / "o.png").unlink(missing_ok=True)
-        command = f"{sys.executable} -m bilateral depth depth.png photo.png {shell}"
+        command = f"{sys.executable} -m bilateral depth depth.png photo.png --invalid 0 {shell}"
         done = subprocess.run(command, shell=True, cwd=here, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (code, err)
     command = f"{sys.executable} -m bilateral depth none.png photo.png -o - 2>&-"
