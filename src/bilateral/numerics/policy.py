@@ -163,7 +163,8 @@ def estimate_holds(
         confidence, and so have all their neighbours, of which there is at least one. It is called
         only if it decides.
     """
-    return preconditioner == "multigrid" or loose_fraction() <= (LOOSE_ERROR * tolerance) ** 2
+    error = min(1.0, LOOSE_ERROR * tolerance)
+    return preconditioner == "multigrid" or loose_fraction() <= error**2
 
 
 def default_initial(preconditioner: str) -> str:
