@@ -1,4 +1,5 @@
 // Define the Python module `bilateral._core`.
+#include "bindings/bound_planes.hpp"
 #include "bindings/subjects.hpp"
 
 NB_MODULE(_core, m) {
@@ -9,6 +10,8 @@ NB_MODULE(_core, m) {
   bind_state(m, grid);
   bind_solver_float(m, grid);
   bind_solver_double(m, grid);
+  auto planes = bind_planes_float(m);
+  bind_planes_double(m, planes);
   bind_robust(m);
   bind_lowrank(m);
   bind_domain_transform(m);

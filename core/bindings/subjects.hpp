@@ -7,11 +7,15 @@
 
 namespace bilateral {
 
+class BoundPlanes;
+
 nb::class_<BoundGrid> bind_grid(nb::module_& m);
 void bind_build(nb::module_& m);
 void bind_state(nb::module_& m, nb::class_<BoundGrid>& grid);
 void bind_solver_float(nb::module_& m, nb::class_<BoundGrid>& grid);
 void bind_solver_double(nb::module_& m, nb::class_<BoundGrid>& grid);
+nb::class_<BoundPlanes> bind_planes_float(nb::module_& m);
+void bind_planes_double(nb::module_& m, nb::class_<BoundPlanes>& planes);
 void bind_robust(nb::module_& m);
 void bind_lowrank(nb::module_& m);
 void bind_domain_transform(nb::module_& m);

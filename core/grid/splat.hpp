@@ -156,6 +156,17 @@ struct InputStats {
   std::size_t known = 0;          // pixels with data
   double confidence = 0;          // sum of their confidences
   std::vector<double> low, high;  // per channel, over the pixels with data
+
+  // Adds the statistics of other pixels.
+  void add(const InputStats& other) {
+    invalid = std::min(invalid, other.invalid);
+    known += other.known;
+    confidence += other.confidence;
+    for (std::size_t k = 0; k < low.size(); ++k) {
+      low[k] = std::min(low[k], other.low[k]);
+      high[k] = std::max(high[k], other.high[k]);
+    }
+  }
 };
 
 namespace detail {
@@ -358,17 +369,7 @@ InputStats splat_target(const Grid& grid, const T* target, const T* confidence,
       },
       grid.pixel);
   InputStats all = row_stats[0];
-  for (const InputStats& row : row_stats) {
-    all.invalid = std::min(all.invalid, row.invalid);
-    if (&row != &row_stats[0]) {
-      all.known += row.known;
-      all.confidence += row.confidence;
-    }
-    for (std::size_t k = 0; k < channels; ++k) {
-      all.low[k] = std::min(all.low[k], row.low[k]);
-      all.high[k] = std::max(all.high[k], row.high[k]);
-    }
-  }
+  for (std::size_t row = 1; row < row_stats.size(); ++row) all.add(row_stats[row]);
   return all;
 }
 

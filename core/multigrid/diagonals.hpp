@@ -12,6 +12,7 @@
 
 #include "base/threads.hpp"
 #include "multigrid/hierarchy.hpp"
+#include "multigrid/model.hpp"
 #include "multigrid/row_block.hpp"
 
 namespace bilateral {
@@ -65,10 +66,11 @@ class Diagonals {
     for (std::size_t k = 1; k <= hierarchy_.depth(); ++k) {
       const Slices slices(0, graph(k).rows, worker);
       const T* below = weight_[k - 1].data();
-      each_block<T, 1>(slices.begin, slices.end, [&](std::size_t row, std::size_t s, std::size_t) {
-        Block<T, 1>::put(weight_[k].data(), row,
-                         sum_members<1>(hierarchy_.transfers[k - 1].members, s, 0, below));
-      });
+      each_block<Block<T, 1>>(
+          slices.begin, slices.end, [&](std::size_t row, std::size_t s, std::size_t) {
+            Block<T, 1>::put(weight_[k].data(), row,
+                             sum_members<1>(hierarchy_.transfers[k - 1].members, s, 0, below));
+          });
       invert(slices, k);
       worker.barrier.wait();
     }
@@ -107,5 +109,15 @@ class Diagonals {
   std::atomic<bool> faint_ = false;
   std::vector<Buffer<T>> weight_, inverse_;
 };
+
+// The diagonals that a model needs.
+template <class T, class Model>
+struct DiagonalsFor;
+template <class T, std::size_t K>
+struct DiagonalsFor<T, Constant<K>> {
+  using type = Diagonals<T>;
+};
+template <class T, class Model>
+using DiagonalsOf = typename DiagonalsFor<T, Model>::type;
 
 }  // namespace bilateral

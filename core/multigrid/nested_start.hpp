@@ -10,8 +10,9 @@
 
 #include "base/channel_groups.hpp"
 #include "multigrid/diagonals.hpp"
+#include "multigrid/grid_vectors.hpp"
 #include "multigrid/hierarchy.hpp"
-#include "multigrid/row_block.hpp"
+#include "multigrid/rows.hpp"
 #include "multigrid/vcycle.hpp"
 
 namespace bilateral {
@@ -19,26 +20,31 @@ namespace bilateral {
 namespace detail {
 
 // As in VCycle, the index k stands for level k + 1 of the hierarchy.
-template <class T, std::size_t K>
+template <class T, class Model>
 class NestedStart {
  public:
-  NestedStart(const Hierarchy<T>& hierarchy, const Diagonals<T>& diagonals)
-      : hierarchy_(hierarchy), diagonals_(diagonals), cycle_(hierarchy, diagonals) {
-    for (const Graph<T>& graph : hierarchy.coarse) {
-      b_.push_back(level_vector<T>(graph.rows, K));
-      x_.push_back(level_vector<T>(graph.rows, K));
+  NestedStart(const Levels<T, Model>& levels, const DiagonalsOf<T, Model>& diagonals)
+      : levels_(levels),
+        hierarchy_(levels.hierarchy),
+        diagonals_(diagonals),
+        cycle_(levels, diagonals) {
+    for (const Graph<T>& graph : hierarchy_.coarse) {
+      b_.push_back(level_vector<T>(graph.rows, R::stride));
+      x_.push_back(level_vector<T>(graph.rows, R::stride));
     }
-    fine_b_ = level_vector<T>(hierarchy.fine.rows, K);
+    fine_b_ = level_vector<T>(hierarchy_.fine.rows, R::stride);
   }
 
   // Computes x from b, both by vertex. All threads of a team call this together.
   void find(const Worker& worker, const T* b, T* x) {
-    const std::uint32_t* vertex = hierarchy_.fine.vertex.data();
+    const GridVectors<T, Model> vectors{hierarchy_.fine};
+    const auto& fine = levels_.fine();
     const Slices slices(0, hierarchy_.fine.rows, worker);
-    const std::size_t begin = slices.begin * slice_rows, end = slices.end * slice_rows;
-    for (std::size_t i = begin; i < end; ++i)
-      if (vertex[i] != nowhere)
-        put<K>(fine_b_.data() + i * K, get<K>(b + std::size_t{vertex[i]} * K));
+    const auto each = [&](auto&& f) { each_block<R>(slices.begin, slices.end, f); };
+    // Rows without a parent are not raised: they are solved below.
+    each([&](std::size_t row, std::size_t, std::size_t) {
+      R::put(fine_b_.data(), row, R::raise(fine, row, vectors.read(b, row)));
+    });
     worker.barrier.wait();
     const bool without_edges = hierarchy_.depth() == 0;
     if (!without_edges) {
@@ -47,18 +53,26 @@ class NestedStart {
       solve_coarse_levels(worker);
     }
     // A vertex without neighbours has no parent: it is solved exactly.
-    const std::size_t no_parent = without_edges ? 0 : hierarchy_.coarse[0].rows;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (vertex[i] == nowhere) continue;
-      const std::size_t parent = without_edges ? no_parent : hierarchy_.transfers[0].parent[i];
-      put<K>(x + std::size_t{vertex[i]} * K,
-             parent == no_parent ? diagonals_.inverse(0)[i] * get<K>(fine_b_.data() + i * K)
-                                 : get<K>(x_[0].data() + parent * K));
+    const T* inverse = diagonals_.inverse(0);
+    const T* b_rows = fine_b_.data();
+    if (without_edges) {
+      each([&](std::size_t row, std::size_t, std::size_t) {
+        vectors.write(x, row, R::times(inverse, row, R::get(b_rows, row)));
+      });
+      return;
     }
+    const std::uint32_t* parent = hierarchy_.transfers[0].parent.data();
+    const std::uint32_t none = static_cast<std::uint32_t>(hierarchy_.coarse[0].rows);
+    each([&](std::size_t row, std::size_t, std::size_t) {
+      const V above = R::lower(fine, row, R::gather(x_[0].data(), parent + row));
+      const V alone = R::times(inverse, row, R::get(b_rows, row));
+      vectors.write(x, row, above, alone, [&](std::size_t i) { return parent[row + i] == none; });
+    });
   }
 
  private:
-  using B = Block<T, K>;
+  using R = Rows<T, Model>;
+  using V = typename R::V;
 
   // Computes x_[0] from b_[0]. Needs a barrier before, ends with a barrier.
   void solve_coarse_levels(const Worker& worker) {
@@ -78,28 +92,40 @@ class NestedStart {
   }
 
   void restrict_to(const Worker& worker, std::size_t k) {
-    cycle_.restrict_to(worker, k, b_[k - 1].data(), b_[k].data());
+    const T* b = b_[k - 1].data();
+    if constexpr (R::moves) {
+      const auto& level = levels_.coarse(k - 1);
+      T* raised = x_[k - 1].data();  // free until the way down
+      const Slices slices(0, hierarchy_.coarse[k - 1].rows, worker);
+      each_block<R>(slices.begin, slices.end, [&](std::size_t row, std::size_t, std::size_t) {
+        R::put(raised, row, R::raise(level, row, R::get(b, row)));
+      });
+      b = raised;
+      worker.barrier.wait();
+    }
+    cycle_.restrict_to(worker, k, b, b_[k].data());
     worker.barrier.wait();
   }
 
   // Computes x_[k] from x_[k + 1] and one V-cycle. The coarsest level is solved exactly.
   void improve(const Worker& worker, std::size_t k) {
     const Slices slices(0, hierarchy_.coarse[k].rows, worker);
-    const auto each = [&](auto&& f) { each_block<T, K>(slices.begin, slices.end, f); };
+    const auto each = [&](auto&& f) { each_block<R>(slices.begin, slices.end, f); };
     const T* b = b_[k].data();
     T* x = x_[k].data();
     if (k + 1 == hierarchy_.depth()) {
       const T* inverse = diagonals_.inverse(k + 1);
       each([&](std::size_t row, std::size_t, std::size_t) {
-        B::put(x, row, B::each(inverse, row) * B::get(b, row));
+        R::put(x, row, R::times(inverse, row, R::get(b, row)));
       });
       worker.barrier.wait();
       return;
     }
+    const auto& level = levels_.coarse(k);
     const std::uint32_t* parent = hierarchy_.transfers[k + 1].parent.data();
     const T* coarse = x_[k + 1].data();
     each([&](std::size_t row, std::size_t, std::size_t) {
-      B::put(x, row, B::gather(coarse, parent + row));
+      R::put(x, row, R::lower(level, row, R::gather(coarse, parent + row)));
     });
     worker.barrier.wait();
     cycle_.find_residual(worker, k, b, x);
@@ -107,14 +133,15 @@ class NestedStart {
     cycle_.apply(worker, k);
     const T* correction = cycle_.correction(k);
     each([&](std::size_t row, std::size_t, std::size_t) {
-      B::put(x, row, B::get(x, row) + B::get(correction, row));
+      R::put(x, row, R::get(x, row) + R::get(correction, row));
     });
     worker.barrier.wait();
   }
 
+  Levels<T, Model> levels_;
   const Hierarchy<T>& hierarchy_;
-  const Diagonals<T>& diagonals_;
-  VCycle<T, K> cycle_;
+  const DiagonalsOf<T, Model>& diagonals_;
+  VCycle<T, Model> cycle_;
   std::vector<Buffer<T>> b_, x_;  // by k
   Buffer<T> fine_b_;              // b of the grid, by row
 };
@@ -129,7 +156,7 @@ void nested_start(const Hierarchy<T>& hierarchy, std::size_t vertices, const T* 
   Diagonals<T> diagonals(hierarchy);
   diagonals.set(weight, smoothness);
   each_channel_group(channels, [&](auto K, std::size_t first, std::size_t count) {
-    detail::NestedStart<T, K> start(hierarchy, diagonals);
+    detail::NestedStart<T, Constant<K>> start({hierarchy}, diagonals);
     const bool whole = channels == K, stale = diagonals.take_stale();
     Buffer<T> group_b, group_x;
     if (!whole) {

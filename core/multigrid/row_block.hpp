@@ -47,7 +47,7 @@ struct Block {
 
   static BILATERAL_INLINE Sum widen(V value) { return bilateral::widen<lanes, T>(value); }
   // Returns the block whose rows all hold these numbers, one per channel.
-  static BILATERAL_INLINE V channels(const std::array<double, K>& numbers) {
+  static BILATERAL_INLINE V filled(const std::array<double, K>& numbers) {
     if constexpr (K == 1)
       return V::filled(static_cast<T>(numbers[0]));
     else
@@ -63,10 +63,10 @@ struct Block {
 };
 
 // Calls f(row, slice, lane) for each block of the slices [begin, end).
-template <class T, std::size_t K, class F>
+template <class B, class F>
 BILATERAL_INLINE void each_block(std::size_t begin, std::size_t end, F&& f) {
   for (std::size_t s = begin; s < end; ++s)
-    for (std::size_t lane = 0; lane < slice_rows; lane += Block<T, K>::rows)
+    for (std::size_t lane = 0; lane < slice_rows; lane += B::rows)
       f(s * slice_rows + lane, s, lane);
 }
 

@@ -5,29 +5,30 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/threads.hpp"
 #include "multigrid/diagonals.hpp"
 #include "multigrid/hierarchy.hpp"
-#include "multigrid/row_block.hpp"
+#include "multigrid/rows.hpp"
 
 namespace bilateral {
 
 // The index k stands for level k + 1 of the hierarchy.
-template <class T, std::size_t K>
+template <class T, class Model>
 class VCycle {
  public:
-  VCycle(const Hierarchy<T>& hierarchy, const Diagonals<T>& diagonals)
-      : hierarchy_(hierarchy), diagonals_(diagonals) {
+  VCycle(const Levels<T, Model>& levels, const DiagonalsOf<T, Model>& diagonals)
+      : levels_(levels), hierarchy_(levels.hierarchy), diagonals_(diagonals) {
     std::size_t max_rows = 0;  // a coarser level may have more rows, as padding of its colours
-    for (const Graph<T>& graph : hierarchy.coarse) {
+    for (const Graph<T>& graph : hierarchy_.coarse) {
       max_rows = std::max(max_rows, graph.rows);
-      r_.push_back(level_vector<T>(graph.rows, K));
-      x_.push_back(level_vector<T>(graph.rows, K));
+      r_.push_back(level_vector<T>(graph.rows, R::stride));
+      x_.push_back(level_vector<T>(graph.rows, R::stride));
     }
-    remaining_ = level_vector<T>(max_rows, K);
-    while (first_small_ < depth() && hierarchy.coarse[first_small_].rows >= shared_rows)
+    remaining_ = level_vector<T>(max_rows, R::stride);
+    while (first_small_ < depth() && hierarchy_.coarse[first_small_].rows >= shared_rows)
       ++first_small_;
   }
 
@@ -55,36 +56,39 @@ class VCycle {
 
   // Writes residual(k) = b - A_k x.
   void find_residual(const Worker& worker, std::size_t k, const T* b, const T* x) {
-    const Graph<T>& graph = hierarchy_.coarse[k];
+    const auto& level = levels_.coarse(k);
     const T lambda = diagonals_.smoothness(k + 1);
     const T* weight = diagonals_.weight(k + 1);
     T* r = r_[k].data();
-    each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t s, std::size_t lane) {
-      const V x_i = B::get(x, row);
-      B::put(r, row,
-             B::get(b, row) - B::each(weight, row) * x_i -
-                 lambda * laplacian_rows<K>(graph, s, lane, x_i, x));
+    const std::size_t rows = hierarchy_.coarse[k].rows;
+    each(Slices(0, rows, worker), [&](std::size_t row, std::size_t s, std::size_t lane) {
+      const V x_i = R::get(x, row);
+      R::put(
+          r, row,
+          R::get(b, row) - R::times(weight, row, x_i) - lambda * R::flow(level, s, lane, x_i, x));
     });
   }
 
-  // Writes P^T fine: sums over the members of each row of level k + 1.
+  // Writes P^T fine: sums over the members of each row of level k + 1. The model's `raise` must
+  // have converted `fine`.
   void restrict_to(const Worker& worker, std::size_t k, const T* fine, T* coarse) const {
     const Columns& members = hierarchy_.transfers[k].members;
     each(Slices(0, hierarchy_.coarse[k].rows, worker),
          [&](std::size_t row, std::size_t s, std::size_t lane) {
-           B::put(coarse, row, sum_members<K>(members, s, lane, fine));
+           R::put(coarse, row, R::members(members, s, lane, fine));
          });
   }
 
  private:
-  using B = Block<T, K>;
-  using V = typename B::V;
+  using R = Rows<T, Model>;
+  using V = typename R::V;
 
   static constexpr std::size_t shared_rows = 4096;  // fewer rows are not worth a barrier
 
   // A level's part of the system A_k x = r, as Gauss-Seidel needs it.
   struct Level {
     const Graph<T>& graph;
+    decltype(std::declval<const Levels<T, Model>&>().coarse(0)) terms;
     T lambda;
     const T* inverse;  // 1 / diag(A_k)
     const T* r;
@@ -92,13 +96,13 @@ class VCycle {
   };
 
   Level level_of(std::size_t k) {
-    return {hierarchy_.coarse[k], diagonals_.smoothness(k + 1), diagonals_.inverse(k + 1),
-            r_[k].data(), x_[k].data()};
+    return {hierarchy_.coarse[k],      levels_.coarse(k), diagonals_.smoothness(k + 1),
+            diagonals_.inverse(k + 1), r_[k].data(),      x_[k].data()};
   }
 
   template <class F>
   static BILATERAL_INLINE void each(const Slices& slices, F&& f) {
-    each_block<T, K>(slices.begin, slices.end, f);
+    each_block<R>(slices.begin, slices.end, f);
   }
 
   // Gauss-Seidel on the rows of one colour: x_i = (r_i + lambda_k sum_j w_ij x_j) / (A_k)_ii. The
@@ -112,8 +116,8 @@ class VCycle {
     T* x = level.x;
     each(Slices(graph.colour[colour], graph.colour[colour + 1], worker),
          [&](std::size_t row, std::size_t s, std::size_t lane) {
-           const V sum = neighbour_sum<K>(graph, graph.entry.first[s], end(s), lane, x);
-           B::put(x, row, B::each(inverse, row) * (B::get(r, row) + lambda * sum));
+           const V sum = R::pull(level.terms, graph.entry.first[s], end(s), lane, x);
+           R::put(x, row, R::times(inverse, row, R::get(r, row) + lambda * sum));
          });
     worker.barrier.wait();
   }
@@ -128,11 +132,12 @@ class VCycle {
     // Each row was solved for x = 0 at its neighbours of later colours: that is its residual.
     T* remaining = remaining_.data();
     each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t s, std::size_t lane) {
-      B::put(remaining, row,
-             level.lambda * neighbour_sum<K>(graph, graph.first_later[s], graph.entry.first[s + 1],
-                                             lane, level.x));
+      const V left = level.lambda * R::pull(level.terms, graph.first_later[s],
+                                            graph.entry.first[s + 1], lane, level.x);
+      R::put(remaining, row, R::raise(level.terms, row, left));
     });
-    if (worker.rank == 0) std::fill_n(remaining + graph.rows * K, slice_rows * K, T{0});
+    if (worker.rank == 0)
+      std::fill_n(remaining + graph.rows * R::stride, slice_rows * R::stride, T{0});
     worker.barrier.wait();
     restrict_to(worker, k + 1, remaining, r_[k + 1].data());
     worker.barrier.wait();
@@ -146,7 +151,8 @@ class VCycle {
       const std::uint32_t* parent = hierarchy_.transfers[k + 1].parent.data();
       const T* coarse = x_[k + 1].data();
       each(Slices(0, graph.rows, worker), [&](std::size_t row, std::size_t, std::size_t) {
-        B::put(level.x, row, B::get(level.x, row) + B::gather(coarse, parent + row));
+        const V above = R::lower(level.terms, row, R::gather(coarse, parent + row));
+        R::put(level.x, row, R::get(level.x, row) + above);
       });
       worker.barrier.wait();
     }
@@ -154,8 +160,9 @@ class VCycle {
       relax(worker, level, c, [&](std::size_t s) { return graph.entry.first[s + 1]; });
   }
 
+  Levels<T, Model> levels_;
   const Hierarchy<T>& hierarchy_;
-  const Diagonals<T>& diagonals_;
+  const DiagonalsOf<T, Model>& diagonals_;
   std::size_t first_small_ = 0;
   std::vector<Buffer<T>> r_, x_;  // by k
   Buffer<T> remaining_;           // residual of the level that descends

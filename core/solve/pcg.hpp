@@ -38,6 +38,17 @@ struct PcgResult {
   bool cancelled = false;
   bool diverged = false;     // rounding errors grew: x is the best of the steps
   std::exception_ptr error;  // thrown between two steps, which cancelled the solve
+
+  // Takes the worst of each number of this and of the result for other channels.
+  void join(const PcgResult& other) {
+    converged = converged && other.converged;
+    cancelled = other.cancelled;
+    diverged = diverged || other.diverged;
+    moved = std::max(moved, other.moved);
+    if (residuals.size() < other.residuals.size()) residuals.resize(other.residuals.size(), 0.0);
+    for (std::size_t i = 0; i < other.residuals.size(); ++i)
+      residuals[i] = std::max(residuals[i], other.residuals[i]);
+  }
 };
 
 namespace detail {

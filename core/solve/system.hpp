@@ -52,7 +52,7 @@ class SystemSolver {
     all.converged = true;
     if (options.max_iterations <= 0) return all;
     each_channel_group(channels, [&](auto K, std::size_t first, std::size_t count) {
-      join(all, solve_group<K>(weighted, channels, first, count, scale, x, options));
+      all.join(solve_group<K>(weighted, channels, first, count, scale, x, options));
       return !all.cancelled;
     });
     return all;
@@ -66,7 +66,8 @@ class SystemSolver {
   Steps<T, K>& steps() {
     AnySteps<K>& steps = std::get<AnySteps<K>>(steps_);
     if (!steps && multigrid_)
-      steps = std::make_unique<MultigridSteps<T, K>>(grid_, *multigrid_, *diagonals_, threads_);
+      steps = std::make_unique<MultigridSteps<T, Constant<K>>>(
+          grid_, Levels<T, Constant<K>>{*multigrid_}, *diagonals_, threads_);
     else if (!steps)
       steps = std::make_unique<PaperSteps<T, K>>(grid_, n_, kind_, threads_);
     return *steps;
@@ -147,18 +148,6 @@ class SystemSolver {
       }
     }
     return all;
-  }
-
-  // Merges the result of one group into that of all groups: the worst of each number.
-  static void join(PcgResult& all, const PcgResult& group) {
-    all.converged = all.converged && group.converged;
-    all.cancelled = group.cancelled;
-    all.diverged = all.diverged || group.diverged;
-    all.moved = std::max(all.moved, group.moved);
-    if (all.residuals.size() < group.residuals.size())
-      all.residuals.resize(group.residuals.size(), 0.0);
-    for (std::size_t i = 0; i < group.residuals.size(); ++i)
-      all.residuals[i] = std::max(all.residuals[i], group.residuals[i]);
   }
 
   const Grid& grid_;
