@@ -85,9 +85,9 @@ class PlaneDiagonals {
     }
   }
 
-  T smoothness(std::size_t level) const {
-    return static_cast<T>(smoothness_ * std::pow(stiffness, -static_cast<double>(level)));
-  }
+  // Planes represent smooth errors well on any level: unlike constants, they need no other
+  // smoothness there.
+  T smoothness(std::size_t) const { return static_cast<T>(smoothness_); }
   const T* weight(std::size_t level) const { return weight_[level].data(); }
   const T* inverse(std::size_t level) const { return inverse_[level].data(); }
 
@@ -115,8 +115,6 @@ class PlaneDiagonals {
 
  private:
   static constexpr std::size_t numbers = Planar<D>::matrix;
-  // As in Diagonals: planes represent smooth errors better than constants do.
-  static constexpr double stiffness = 1.15;
 
   const Graph<T>& graph(std::size_t level) const {
     return level == 0 ? hierarchy_.fine : hierarchy_.coarse[level - 1];

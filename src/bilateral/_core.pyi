@@ -185,6 +185,79 @@ def solve(solver: Solver | None, grid: Grid, preconditioner: str, weight: Annota
     Improve x in place by PCG, with a new solver if there is none. Returns the solver, the error estimate after each step, whether all channels converged, whether one diverged, and how far x moved.
     """
 
+class Planes:
+    """The planar model of a grid."""
+
+    def __init__(self, grid: object, cells_per_pixel: Sequence[float], threads: int) -> None: ...
+
+    def centres(self, out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
+        """Write the centre of each vertex: x, y and t, in cells."""
+
+    @overload
+    def splat(self, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, centred: bool, moments: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> tuple[int, float, list[float], list[float], list[float], int | None]: ...
+
+    @overload
+    def splat(self, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, centred: bool, moments: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> tuple[int, float, list[float], list[float], list[float], int | None]:
+        """
+        Write the moments of a target and its confidence. Returns the number of known pixels, their confidence, lowest and highest values, the origin that was subtracted from the values, and the first pixel with an invalid confidence.
+        """
+
+    @overload
+    def slice(self, planes: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], origin: Sequence[float], low: Sequence[float], high: Sequence[float], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def slice(self, planes: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], origin: Sequence[float], low: Sequence[float], high: Sequence[float], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Evaluate planes at the pixels, add an origin, and clamp."""
+
+    @overload
+    def fit(self, moments: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], ridge: float, x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+    @overload
+    def fit(self, moments: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], ridge: float, x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
+        """Fit the plane of each vertex to its own data."""
+
+    @overload
+    def fill_transposed(self, active: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], planes: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+    @overload
+    def fill_transposed(self, active: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], planes: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
+        """
+        Add the transpose of the fill of parts without data to the vertices with data.
+        """
+
+    @overload
+    def draw_probes(self, moments: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], smoothness: float, slope_smoothness: float, slope_ridge: float, seed: int, b: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def draw_probes(self, moments: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], smoothness: float, slope_smoothness: float, slope_ridge: float, seed: int, b: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Draw right-hand sides whose covariance is the planar matrix."""
+
+class PlaneSolver32:
+    """Memory and matrices for planar solves on one grid."""
+
+    def __init__(self, planes: object, slope_smoothness: float, slope_ridge: float, threads: int) -> None: ...
+
+    def solve(self, moments: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], scale: Sequence[float], nested: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, error_factor: float, callback: Callable[[int, float], object] | None) -> tuple[list[float], bool, bool, float]:
+        """
+        Improve x in place by PCG, from the nested start if wanted. Returns the error estimate after each step, whether all channels converged, whether one diverged, and how far x moved.
+        """
+
+    def with_data(self, out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
+        """Write whether each vertex was connected to data in the last solve."""
+
+class PlaneSolver64:
+    """Memory and matrices for planar solves on one grid."""
+
+    def __init__(self, planes: object, slope_smoothness: float, slope_ridge: float, threads: int) -> None: ...
+
+    def solve(self, moments: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], scale: Sequence[float], nested: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, error_factor: float, callback: Callable[[int, float], object] | None) -> tuple[list[float], bool, bool, float]:
+        """
+        Improve x in place by PCG, from the nested start if wanted. Returns the error estimate after each step, whether all channels converged, whether one diverged, and how far x moved.
+        """
+
+    def with_data(self, out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
+        """Write whether each vertex was connected to data in the last solve."""
+
 class Loss:
     """The weight rho'(e) / e of a robust loss, as a function of e^2."""
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bilateral import validation
 from bilateral.grid import BilateralGrid
+from bilateral.numerics import policy
 from bilateral.numerics.pcg import Callback
 from bilateral.solver import BilateralSolver, solve_once
 
@@ -31,6 +32,10 @@ def solve(
     preconditioner: str = "multigrid",
     initial: str | None = None,
     method: str | None = None,
+    model: str = "constant",
+    slope_smoothness: float = policy.SLOPE_SMOOTHNESS,
+    slope_ridge: float | None = policy.SLOPE_RIDGE,
+    clamp: bool = True,
     smooth: tuple[float, float] | None = None,
     rank_tolerance: float | None = None,
     warm_start: ArrayLike | None = None,
@@ -65,6 +70,18 @@ def solve(
         As for `BilateralGrid`.
     tolerance, max_iterations, preconditioner, initial, method
         As for `BilateralSolver`.
+    model : {"constant", "planar"}
+        What a vertex of the grid holds: one value, or a plane over x and y (and t). Planes follow
+        slanted surfaces, where constants make stairs, and continue them into holes. Metric depth
+        should go in as its inverse, since planes of the world are planes in disparity.
+    slope_smoothness : float
+        Planar model: how strongly neighbouring planes are made parallel.
+    slope_ridge : float or None
+        Planar model: how strongly slopes are pulled to 0. 0 reproduces any affine target, a large
+        number gives the constant model. None: both numbers rise with the noise of the target.
+    clamp : bool
+        Planar model: keep the result within the range of the known values and 5 % of it on both
+        sides.
     smooth, rank_tolerance, warm_start, callback, return_info, dtype
         As for `BilateralSolver.solve`.
 
@@ -110,6 +127,10 @@ def solve(
         preconditioner=preconditioner,
         initial=initial,
         method=method,
+        model=model,
+        slope_smoothness=slope_smoothness,
+        slope_ridge=slope_ridge,
+        clamp=clamp,
     )
     x, info = solve_once(
         solver, target, confidence, smooth, rank_tolerance, warm_start, callback, dtype, 4

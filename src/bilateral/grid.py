@@ -179,6 +179,7 @@ class BilateralGrid:
         blur: str | tuple[float, float, float],
     ) -> None:
         weights = validation.blur(blur, len(sigma_space) + len(sigmas))
+        self._planes: cpu.Planes | None = None
         self.shape: tuple[int, ...] = pixels.shape[:-1]
         self._features = pixels
         # n B-bar n depends only on the ratios of the weights: scale them to at most 1.
@@ -205,6 +206,7 @@ class BilateralGrid:
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
         reference = state.pop("_reference")
+        state.pop("_planes")
         state["highest"] = None if reference is None else reference.highest
         state["core"] = cpu.grid_state(state.pop("_core"))
         return {"version": STATE_VERSION, **state}
@@ -225,6 +227,7 @@ class BilateralGrid:
         pixels = validation.state_features(name, restored["_features"], shape, (channels,))
         validation.state_numbers(name, restored["_change_scale"], channels)
         validation.state_numbers(name, [restored["_blur_unit"]], 1)
+        self._planes = None
         self._reference = None
         if highest is not None:
             (highest,) = validation.state_numbers(name, [highest], 1)
@@ -310,6 +313,19 @@ class BilateralGrid:
 def core_of(grid: BilateralGrid) -> cpu.Grid:
     """Return the C++ grid. For `bilateral.numerics` only."""
     return grid._core
+
+
+def planes_of(grid: BilateralGrid) -> cpu.Planes:
+    """Return the planar model of a grid. For `bilateral.numerics` only."""
+    if grid._planes is None:
+        options, axes = grid._options, len(grid.shape)
+        if "sigma_space" in options:
+            space = np.broadcast_to(np.asarray(options["sigma_space"], np.float64), axes).tolist()
+        else:
+            space = [options["sigma_xy"]] * 2
+            space = space if options["sigma_t"] is None else [options["sigma_t"], *space]
+        grid._planes = cpu.planes_of(grid._core, space)
+    return grid._planes
 
 
 def reference_of(grid: BilateralGrid) -> validation.Reference | None:

@@ -55,6 +55,18 @@ class BilateralSolver:
     method : {"paper"}, optional
         Exactly the paper: pyramid preconditioner and start, and a fixed number of steps whatever
         the tolerance.
+    model : {"constant", "planar"}
+        What a vertex of the grid holds: one value, or a plane over x and y (and t). Planes follow
+        slanted surfaces, where constants make stairs, and continue them into holes. Metric depth
+        should go in as its inverse, since planes of the world are planes in disparity.
+    slope_smoothness : float
+        Planar model: how strongly neighbouring planes are made parallel.
+    slope_ridge : float or None
+        Planar model: how strongly slopes are pulled to 0. 0 reproduces any affine target, a large
+        number gives the constant model. None: both numbers rise with the noise of the target.
+    clamp : bool
+        Planar model: keep the result within the range of the known values and 5 % of it on both
+        sides.
 
     Examples
     --------
@@ -80,6 +92,10 @@ class BilateralSolver:
         preconditioner: str = "multigrid",
         initial: str | None = None,
         method: str | None = None,
+        model: str = "constant",
+        slope_smoothness: float = policy.SLOPE_SMOOTHNESS,
+        slope_ridge: float | None = policy.SLOPE_RIDGE,
+        clamp: bool = True,
     ) -> None:
         validation.instance("grid", grid, BilateralGrid, "bilateral.BilateralGrid(reference)")
         self.grid = grid
@@ -87,6 +103,7 @@ class BilateralSolver:
         self._fixed_steps = method is not None
         if method is not None:
             validation.choice("method", method, policy.METHODS)
+            validation.choice("model (method='paper')", model, ("constant",))
             validation.choice(
                 "preconditioner (method='paper')", preconditioner, ("pyramid", "multigrid")
             )
@@ -99,6 +116,10 @@ class BilateralSolver:
         self.max_iterations = options.max_iterations
         self.preconditioner = options.preconditioner
         self.initial = options.initial
+        self.model = options.model
+        self.slope_smoothness = options.slope_smoothness
+        self.slope_ridge = options.slope_ridge
+        self.clamp = options.clamp
 
     def __getstate__(self) -> dict[str, Any]:
         last = None if self._last is None else tuple(self._last)
@@ -379,6 +400,10 @@ class BilateralSolver:
         single = np.dtype(np.float32)
         weights = validation.confidence(confidence, grid.shape, single)
         zeros = np.zeros((*grid.shape, 1), single if weights is None else weights.dtype)
+        if self.model == "planar":
+            options = SolveOptions.checked(vars(self))
+            call = grid, zeros, weights, self.smoothness, options
+            return probing.estimate_planar(*call, probes, seed, stacklevel=3)
         observed = system.observe(grid, zeros, weights, self.smoothness)
         if observed is None:
             return np.full(grid.shape, np.inf)

@@ -75,6 +75,15 @@ class SolveOptions(Options):
     preconditioner: str = _option(_one_of(policy.PRECONDITIONERS), default="multigrid")
     initial: str | None = _option(_or_none(_one_of(policy.INITIALS)), default=None)
     """Start of PCG; None: the start that suits the preconditioner."""
+    model: str = _option(_one_of(policy.MODELS), default="constant")
+    """What a vertex holds: one value, or a plane."""
+    slope_smoothness: float = _option(validation.positive, default=policy.SLOPE_SMOOTHNESS)
+    slope_ridge: float | None = _option(
+        _or_none(validation.not_negative), default=policy.SLOPE_RIDGE
+    )
+    """None: both penalties of the slopes follow the noise."""
+    clamp: bool = _option(validation.flag, default=True)
+    """Keep planes within the range of the known values."""
     fixed_steps: bool = False
     """Take exactly `max_iterations` steps, whatever the error."""
     checks_error: bool = True
@@ -82,10 +91,24 @@ class SolveOptions(Options):
     exact: bool = False
     """Solve to a fraction of the tolerance, as the gradient of a confidence needs it."""
 
+    def __post_init__(self) -> None:
+        if self.planar:
+            name = "preconditioner (model='planar')"
+            validation.choice(name, self.preconditioner, ("multigrid",))
+            validation.choice("initial (model='planar')", self.initial or "nested", ("nested",))
+
     @property
     def needs_float64(self) -> bool:
         """Whether the tolerance is below the resolution of float32."""
+        small_ridge = self.slope_ridge is not None and self.slope_ridge < policy.SMALL_RIDGE
+        if self.planar and small_ridge:
+            return True
         return not self.fixed_steps and self.tolerance < policy.FLOAT32_TOLERANCE
+
+    @property
+    def planar(self) -> bool:
+        """Whether the model is planar."""
+        return self.model == "planar"
 
     @property
     def stop_tolerance(self) -> float:

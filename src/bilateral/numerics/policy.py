@@ -10,6 +10,7 @@ from collections.abc import Callable
 PRECONDITIONERS = ("multigrid", "pyramid", "jacobi")
 INITIALS = ("pyramid", "nested", "flat")
 METHODS = ("paper",)
+MODELS = ("constant", "planar")
 
 MAX_ITERATIONS = 100
 PAPER_ITERATIONS = 25
@@ -62,6 +63,33 @@ preconditioners hardly reduce its error."""
 
 LOOSE_ERROR = 2.0
 """Largest error of the loose vertices, in tolerances, that the paper's preconditioners may miss."""
+
+SLOPE_SMOOTHNESS = 3.0
+SLOPE_RIDGE = 1e-3
+"""Penalties of the planar model that suit most data; docs/notes/planar.md has the measurements."""
+
+SMALL_RIDGE = 1e-5
+"""Below this ridge, float32 does not resolve the planes of parts with little data."""
+
+CLAMP_MARGIN = 0.05
+"""A planar solution may leave the range of the known values by this fraction of it."""
+
+PLANE_GAP_ERROR = 2.0
+"""Multiplies the error estimate of a planar solve if some vertices have no data: planes turn slowly
+where nothing holds them, so that the first steps say little about the rest."""
+
+PLANE_ROUNDS = 0.75
+"""Fraction of the robust rounds that are planar. The first rounds have constant vertices: planes
+would follow regions of outliers."""
+
+TRUSTED_WEIGHT = 0.25
+"""After robust rounds, values of at least this part of the largest weight count as known."""
+
+ROUND_FRACTION = 0.5
+"""A round of a robust solve stops when its error falls below this fraction of the distance it
+moved, or below 500 tolerances of it: the next round has other weights and goes on from there.
+Multigrid needs one step for that. More steps lower the objective no further after the same number
+of rounds, because the rounds themselves converge slowly."""
 
 EXACT_TOLERANCE = 0.1
 """A forward solve whose confidence needs a gradient stops at this fraction of the tolerance. That

@@ -11,17 +11,11 @@ from numpy.typing import NDArray
 from bilateral import losses, validation
 from bilateral.backends import cpu
 from bilateral.grid import BilateralGrid, core_of
-from bilateral.numerics import pcg, system
+from bilateral.numerics import pcg, policy, system
 from bilateral.numerics.options import SolveOptions
 from bilateral.numerics.problem import Problem
 
 Array = NDArray[Any]
-
-_MOVEMENT_FRACTION = 0.5
-"""A round stops when its error falls below this fraction of the distance it moved, or below 500
-tolerances of it: the next round has other weights and goes on from there. Multigrid needs one step
-for that. More steps lower the objective no further after the same number of rounds, because the
-rounds themselves converge slowly."""
 
 
 class Rounds(NamedTuple):
@@ -112,7 +106,7 @@ def rounds(
     last = problem.system
     outcome = solver.solve(last, y, problem.preconditioner)
     movements = [outcome.moved]
-    movement_fraction = min(_MOVEMENT_FRACTION, 500 * max(options.stop_tolerance, 0.0))
+    movement_fraction = min(policy.ROUND_FRACTION, 500 * max(options.stop_tolerance, 0.0))
     while not (callback is not None and callback(len(movements), movements[-1])):
         if len(movements) >= max_rounds or (len(movements) > 1 and movements[-1] <= min_change):
             break

@@ -13,10 +13,10 @@ from bilateral import losses, validation
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid, reference_of
 from bilateral.info import SolveInfo
-from bilateral.numerics import lowrank, pcg, robust, system
+from bilateral.numerics import lowrank, pcg, planar, robust, system
 from bilateral.numerics.options import SolveOptions
 from bilateral.numerics.problem import check_inputs, set_up, start
-from bilateral.numerics.warm_start import WarmStart, to_start, vertex_means
+from bilateral.numerics.warm_start import WarmStart, fitted_planes, to_start, vertex_means
 
 Array = NDArray[Any]
 
@@ -55,11 +55,15 @@ class Solve(NamedTuple):
         sigmas = validation.smooth(self.smooth, reference_of(grid))
         if rank_tolerance is not None:
             validation.fraction("rank_tolerance", rank_tolerance)
+        if options.planar:
+            validation.none_with("rank_tolerance", rank_tolerance, "model='planar'")
+            validation.callback(self.callback)
+            return self._plain_planes(checked, weights, sigmas, began, stacklevel + 1)
         earlier = self._earlier(checked)
         validation.callback(self.callback)
         problem = set_up(grid, checked.values, weights, self.smoothness, options)
         full, reduced = problem.system, None
-        y = None if earlier is None else to_start(full, earlier)
+        y = None if earlier is None else to_start(full, earlier.y)
         if rank_tolerance is not None:
             reduced = lowrank.reduce(full, rank_tolerance)
         if reduced is not None:
@@ -83,7 +87,7 @@ class Solve(NamedTuple):
         else:
             # Without any step, the result is the start, a warm start as the caller gave it.
             vertices = system.solution(full, y, full.bounds if residuals else None)
-        x = _to_pixels(grid, vertices, checked, sigmas)
+        x = _finish(grid, system.slice_vertices(grid, vertices), checked, sigmas)
         info = _info(grid, residuals, converged, began, rank=y.shape[1])
         return Solution(x, info, WarmStart(grid, vertices))
 
@@ -105,13 +109,25 @@ class Solve(NamedTuple):
         validation.choice("weights", weights, WEIGHTS)
         validation.not_negative("min_change", min_change)
         validation.callback(self.callback)
+        if options.planar:
+            return self._robust_planes(
+                checked,
+                confidence,
+                sigmas,
+                earlier,
+                loss,
+                max_rounds,
+                weights,
+                min_change,
+                began,
+            )
         channels = checked.values.shape[-1]
         parts = [slice(None)] if weights == "joint" else [slice(k, k + 1) for k in range(channels)]
         solutions, movements, converged = [], np.zeros(0), True
         for part in parts:
             values = np.ascontiguousarray(checked.values[..., part])
             problem = set_up(grid, values, confidence, self.smoothness, options)
-            y = None if earlier is None else to_start(problem.system, earlier[:, part])
+            y = None if earlier is None else to_start(problem.system, earlier.y[:, part])
             rounds = robust.solve(
                 grid,
                 values,
@@ -132,27 +148,95 @@ class Solve(NamedTuple):
             )
             movements = _elementwise_max(movements, np.array(rounds.movements))
         vertices = solutions[0] if len(solutions) == 1 else np.concatenate(solutions, axis=1)
-        x = _to_pixels(grid, vertices, checked, sigmas)
+        x = _finish(grid, system.slice_vertices(grid, vertices), checked, sigmas)
         converged = converged and bool(movements[-1] <= options.tolerance)
         info = _info(grid, movements.tolist(), converged, began, channels)
         return Solution(x, info, WarmStart(grid, vertices))
 
-    def _earlier(self, checked: validation.Target) -> Array | None:
-        """Return an earlier solution at the vertices, in the target's own unit."""
+    def _plain_planes(
+        self,
+        checked: validation.Target,
+        confidence: Array | None,
+        sigmas: tuple[float, float] | None,
+        began: float,
+        stacklevel: int,
+    ) -> Solution:
+        grid, options = self.grid, self.options
+        earlier = self._earlier(checked)
+        observed = planar.observe(grid, checked.values, confidence, self.smoothness)
+        problem = validation.some_data(observed)
+        slopes = planar.slope_weights(grid, checked.values, confidence, problem, options)
+        solver = planar.PlaneSolver(grid, slopes, options)
+        start = None if earlier is None else solver.start_from(problem, earlier)
+        solution = solver.solve(problem, start, self.callback)
+        outcome = solution.outcome
+        pcg.warn_if_not_converged(outcome, options, self.smoothness, stacklevel + 2)
+        converged = outcome.converged and bool(outcome.residuals)
+        pixels = solution.pixels(grid, problem.bounds if options.clamp else None)
+        x = _finish(grid, pixels, checked, sigmas)
+        info = _info(grid, outcome.residuals, converged, began, len(solution.x))
+        return Solution(x, info, solution.warm_start(grid))
+
+    def _robust_planes(
+        self,
+        checked: validation.Target,
+        confidence: Array | None,
+        sigmas: tuple[float, float] | None,
+        earlier: WarmStart | None,
+        loss: losses.Loss,
+        max_rounds: int,
+        weights: str,
+        min_change: float,
+        began: float,
+    ) -> Solution:
+        grid, channels = self.grid, checked.values.shape[-1]
+        parts = [slice(None)] if weights == "joint" else [slice(k, k + 1) for k in range(channels)]
+        pixels, starts, movements = [], [], np.zeros(0)
+        for part in parts:
+            values = np.ascontiguousarray(checked.values[..., part])
+            start = None if earlier is None else earlier.channels(part)
+            rounds = planar.solve_robust(
+                grid,
+                values,
+                confidence,
+                start,
+                loss,
+                max_rounds,
+                min_change,
+                self.smoothness,
+                self.options,
+                self.callback,
+            )
+            bounds = rounds.bounds if self.options.clamp else None
+            pixels.append(rounds.solution.pixels(grid, bounds))
+            starts.append(rounds.solution.warm_start(grid))
+            movements = _elementwise_max(movements, np.array(rounds.movements))
+        x = _finish(grid, np.concatenate(pixels, axis=-1), checked, sigmas)
+        converged = bool(movements[-1] <= self.options.tolerance)
+        info = _info(grid, movements.tolist(), converged, began, channels)
+        return Solution(x, info, WarmStart.join(starts))
+
+    def _earlier(self, checked: validation.Target) -> WarmStart | None:
+        """Return an earlier solution on the grid, in the target's own unit."""
         if self.warm_start is None:
             return None
         if not isinstance(self.warm_start, str) or self.warm_start != "last":
-            return vertex_means(self.grid, validation.warm_start(self.warm_start, checked))
+            pixels = validation.warm_start(self.warm_start, checked)
+            if self.options.planar:
+                return fitted_planes(self.grid, pixels)
+            return WarmStart(self.grid, vertex_means(self.grid, pixels))
         last = self.last
         validation.last_solution(None if last is None else last.shape, checked)
-        return None if last is None else last.on(self.grid).y
+        return None if last is None else last.on(self.grid)
 
 
-def _to_pixels(
-    grid: BilateralGrid, y: Array, checked: validation.Target, sigmas: tuple[float, float] | None
+def _finish(
+    grid: BilateralGrid,
+    pixels: Array,
+    checked: validation.Target,
+    sigmas: tuple[float, float] | None,
 ) -> Array:
-    """Slice a solution, smooth it by the domain transform, and give it the target's form."""
-    pixels = system.slice_vertices(grid, y)
+    """Smooth a sliced solution by the domain transform, and give it the target's form."""
     reference = reference_of(grid)
     if sigmas is not None and reference is not None:
         frames = pixels[np.newaxis] if pixels.ndim == 3 else pixels

@@ -51,7 +51,7 @@ def observe(
     if sums.known == 0:
         return None
     dtype = sums.weight.dtype
-    if not _dtype_is_enough(grid, dtype, _size(sums), sums.known, sums.confidence, smoothness):
+    if not dtype_is_enough(grid, dtype, _size(sums), sums.known, sums.confidence, smoothness):
         if target.dtype == np.float64:
             return _in_other_units(grid, target, confidence, smoothness, sums)
         confidence = None if confidence is None else confidence.astype(np.float64)
@@ -68,11 +68,11 @@ def reweigh(
     """
     total = cpu.splat_robust(samples, loss, y, system.weight, system.weighted)
     size = np.array(samples.size)
-    is_enough = _dtype_is_enough(grid, y.dtype, size, samples.known, total, system.smoothness)
+    is_enough = dtype_is_enough(grid, y.dtype, size, samples.known, total, system.smoothness)
     return system if is_enough else None
 
 
-def _dtype_is_enough(
+def dtype_is_enough(
     grid: BilateralGrid,
     dtype: np.dtype[Any],
     size: Array,

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.backends import cpu
-from bilateral.grid import BilateralGrid, core_of
+from bilateral.grid import BilateralGrid, core_of, planes_of
 from bilateral.info import ConvergenceWarning
-from bilateral.numerics import pcg, system
+from bilateral.numerics import pcg, planar, system
 from bilateral.numerics.options import SolveOptions
 
 Array = NDArray[Any]
@@ -32,6 +32,7 @@ _PROBES_PER_SOLVE = 8
 """The core solves up to this many channels side by side."""
 _OPTIONS = SolveOptions(initial="nested")
 """The error of a solve is far below the error of probing, so other tolerances have no use."""
+_PLANAR_OPTIONS = SolveOptions(model="planar")
 _MAX_STIFFNESS = 1e18
 """Above this ratio of smoothness to total confidence, a connected part of the grid has one value
 with variance 1 / its confidence. A larger ratio only makes b too large."""
@@ -62,15 +63,59 @@ def estimate(
         converged &= solver.follow(probe, x, movement_fraction=0.0).converged
         squares += np.square(x, dtype=np.float64).sum(axis=1)
     if not converged:
-        warnings.warn(
-            f"a solve for the variance stopped after {_OPTIONS.max_iterations} steps: the variance "
-            f"may be less exact than its statistical error.",
-            ConvergenceWarning,
-            stacklevel,
-        )
+        _warn(stacklevel + 1)
     squares /= probes
     with np.errstate(over="ignore", under="ignore"):
         return np.where(has_data, squares / observed.confidence_unit, np.inf)
+
+
+def estimate_planar(
+    grid: BilateralGrid,
+    target: Array,
+    confidence: Array | None,
+    smoothness: float,
+    options: SolveOptions,
+    probes: int,
+    seed: int,
+    stacklevel: int,
+) -> Array:
+    """Estimate the variance of a planar solution at each pixel; infinite in parts without data."""
+    observed = planar.observe(grid, target, confidence, smoothness)
+    if observed is None:
+        return np.full(grid.shape, np.inf)
+    planes = planes_of(grid)
+    slopes = planar.slope_weights(grid, target, confidence, observed, options)
+    total = observed.sums.confidence
+    solver = planar.PlaneSolver(grid, slopes, _PLANAR_OPTIONS)
+    squares, converged = np.zeros(grid.shape), True
+    starts = range(0, probes, _PROBES_PER_SOLVE)
+    seeds = np.random.SeedSequence(seed).generate_state(len(starts), np.uint64)
+    for first, group_seed in zip(starts, seeds, strict=True):
+        count = min(_PROBES_PER_SOLVE, probes - first)
+        moments = observed.sums.moments
+        smooth = min(observed.smoothness, _MAX_STIFFNESS * total)
+        b = cpu.draw_plane_probes(planes, moments, smooth, slopes, int(group_seed), count)
+        probe = observed._replace(sums=observed.sums._replace(weighted=b), smoothness=smooth)
+        start = solver.solve(probe, None, scale=np.ones(count), steps=0).x
+        scale = max(_median_size(start[:, :, 0].T), 1 / np.sqrt(total))
+        solution = solver.solve(probe, start, scale=np.full(count, scale))
+        converged &= solution.outcome.converged
+        pixels = cpu.slice_planes(planes, solution.x, grid.shape)
+        squares += np.square(pixels, dtype=np.float64).sum(axis=-1)
+    if not converged:
+        _warn(stacklevel + 1)
+    has_data = cpu.slice_(core_of(grid), solver.vertices_with_data().astype(np.float64), grid.shape)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.where(has_data > 0, squares / probes / observed.confidence_unit, np.inf)
+
+
+def _warn(stacklevel: int) -> None:
+    warnings.warn(
+        f"a solve for the variance stopped after {_OPTIONS.max_iterations} steps: the variance "
+        f"may be less exact than its statistical error.",
+        ConvergenceWarning,
+        stacklevel,
+    )
 
 
 def _median_size(x: Array) -> float:

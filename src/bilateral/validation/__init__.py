@@ -46,6 +46,7 @@ from bilateral.validation.options import (
     callback,
     instance,
     loss,
+    none_with,
     none_without,
     smooth,
 )
@@ -135,6 +136,7 @@ __all__ = [
     "lowres_depth",
     "map_2d",
     "mask",
+    "none_with",
     "none_without",
     "normalized_weights",
     "not_nan",

@@ -93,6 +93,12 @@ def instance(name: str, value: object, expected: type, example: str) -> None:
         )
 
 
+def none_with(name: str, value: object, other: str) -> None:
+    """Raise if an argument is not None although another one rules it out."""
+    if value is not None:
+        raise ValueError(f"{name}: expected None with {other}, got {quote(value)}.")
+
+
 def none_without(name: str, value: object, other: str) -> None:
     """Raise if an argument is not None although the argument that it depends on is missing."""
     if value is not None:
