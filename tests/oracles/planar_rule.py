@@ -1,0 +1,82 @@
+"""The rule of the planar model for slopes without a given ridge: both penalties rise with noise.
+
+Let q be the sum of squared residuals of a plane fitted to the known pixels of a cell, per degree of
+freedom. The noise sigma^2, the variance of a target with confidence 1, is a low quantile of q over
+the cells, so that cells on edges and with outliers do not count. The cells are the vertices, or
+those of the finest pyramid level on which at least `CELLS` cells have a degree of freedom: sparse
+data say nothing about noise within a vertex. With S^2 the variance of the targets less that of the
+noise and lambda the smoothness,
+
+    s = min(max(1, STRENGTH sigma^2 / (lambda S^2)), LARGEST),  mu = 3 s,  eps = 1e-3 s.
+
+s does not change with the unit of the targets, with an offset, or if confidence and smoothness are
+both multiplied by a number.
+"""
+
+import numpy as np
+from scipy.stats import norm
+
+from oracles.planar import Model, data
+from oracles.reference import Array, Image
+
+CELLS = 5
+QUANTILE = 0.25
+STRENGTH = 10.0
+LARGEST = 10.0
+ROUNDING = 1e-6  # noise below this part of the targets' size is rounding
+
+
+def residuals(position: Array, t: Array, c: Array) -> float:
+    """Weighted sum of squared residuals of the best affine map of `position`, over the channels."""
+    root = np.sqrt(c)[:, None]
+    design = root * np.column_stack([np.ones(len(position)), position - position.mean(axis=0)])
+    coefficients = np.linalg.lstsq(design, root * t, rcond=1e-9)[0]
+    return float(np.sum((root * t - design @ coefficients) ** 2))
+
+
+def chi_square_quantile(freedom: Array, p: float) -> Array:
+    """Approximate the p-quantile of chi^2 / freedom by Wilson and Hilferty's cube."""
+    spread = 2 / (9 * freedom)
+    return np.asarray((1 - spread + norm.ppf(p) * np.sqrt(spread)) ** 3)
+
+
+def weighted_quantile(values: Array, weights: Array, p: float) -> float:
+    """Return the smallest value at or below which lies at least the part p of the weights."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, p * reached[-1])])
+
+
+def noise(model: Model, position: Array, target: Image, confidence: Image | None) -> float:
+    """Estimate sigma^2, the variance per unit of confidence; 0 if there are too few known pixels.
+
+    The channels are added up.
+    """
+    c, t = data(model, target, confidence)
+    cell = np.asarray(model.grid.S.argmax(axis=0)).ravel()
+    for S_k in [None, *model.grid.levels]:
+        if S_k is not None:
+            cell = np.asarray(S_k.argmax(axis=0)).ravel()[cell]
+        members = [np.flatnonzero((cell == k) & (c > 0)) for k in np.unique(cell[c > 0])]
+        members = [i for i in members if len(i) > model.block]
+        if len(members) >= CELLS:
+            freedom = np.array([len(i) - model.block for i in members], float)
+            q = np.array([residuals(position[i], t[i], c[i]) for i in members]) / freedom
+            q /= chi_square_quantile(freedom, QUANTILE)
+            return weighted_quantile(q, freedom, QUANTILE)
+    return 0.0
+
+
+def strength(
+    model: Model, position: Array, target: Image, confidence: Image | None, smoothness: float
+) -> float:
+    """Return s, the factor of both penalties of the slopes, from 1 to `LARGEST`."""
+    c, t = data(model, target, confidence)
+    variance, count = noise(model, position, target, confidence), np.sum(c > 0)
+    if variance * count <= ROUNDING**2 * (c @ np.sum(t**2, axis=1)):
+        return 1.0
+    mean = c @ t / c.sum()
+    signal = max(c @ np.sum((t - mean) ** 2, axis=1) - variance * count, 0.0) / c.sum()
+    # Written without a division by `signal`, which is 0 for pure noise.
+    lowest = max(smoothness * signal, STRENGTH * variance / LARGEST)
+    return max(1.0, float(STRENGTH * variance / lowest))
