@@ -76,12 +76,9 @@ def positions(shape: Sequence[int], sigma_space: float | Sequence[float]) -> Arr
 
 def model(grid: Grid, position: Array) -> Model:
     """Return the matrices for pixels at `position` (n_pixels, D), in units of their sigmas."""
-    n_vertices, n_pixels = grid.S.shape
-    D = position.shape[1]
+    n_vertices, D = grid.S.shape[0], position.shape[1]
     centres = (grid.S @ position) / grid.S.sum(axis=1)[:, None]
-    vertex = np.zeros(n_pixels, np.int64)
-    rows, columns = grid.S.nonzero()
-    vertex[columns] = rows
+    vertex = grid.S.tocsc().indices.astype(np.int64)  # each pixel's; one entry per column
 
     def matrix(vertices: Array, blocks: Array) -> sparse.csr_array:
         """Return one row per vertex in `vertices`, with its block (n, 1 + D) in its columns."""

@@ -53,10 +53,10 @@ def noise(model: Model, position: Array, target: Image, confidence: Image | None
     The channels are added up.
     """
     c, t = data(model, target, confidence)
-    cell = np.asarray(model.grid.S.argmax(axis=0)).ravel()
+    cell = model.grid.S.tocsc().indices  # one entry per column
     for S_k in [None, *model.grid.levels]:
         if S_k is not None:
-            cell = np.asarray(S_k.argmax(axis=0)).ravel()[cell]
+            cell = S_k.tocsc().indices[cell]
         members = [np.flatnonzero((cell == k) & (c > 0)) for k in np.unique(cell[c > 0])]
         members = [i for i in members if len(i) > model.block]
         if len(members) >= CELLS:
