@@ -2,10 +2,11 @@
 
 Let q be the sum of squared residuals of a plane fitted to the known pixels of a cell, per degree of
 freedom. The noise sigma^2, the variance of a target with confidence 1, is a low quantile of q over
-the cells, so that cells on edges and with outliers do not count. The cells are the vertices, or
-those of the finest pyramid level on which at least `CELLS` cells have a degree of freedom: sparse
-data say nothing about noise within a vertex. With S^2 the variance of the targets less that of the
-noise and lambda the smoothness,
+the cells, so that cells on edges and with outliers do not count. The cells are the vertices if at
+least `ENOUGH` of them have a degree of freedom. Sparse data say nothing about noise within a
+vertex: then the finest two levels of the pyramid with at least `CELLS` such cells are used, and the
+smaller estimate counts, because structure can only add to it. With S^2 the variance of the targets
+less that of the noise and lambda the smoothness,
 
     s = min(max(1, STRENGTH sigma^2 / (lambda S^2)), LARGEST),  mu = 3 s,  eps = 1e-3 s.
 
@@ -19,19 +20,24 @@ from scipy.stats import norm
 from oracles.planar import Model, data
 from oracles.reference import Array, Image
 
-CELLS = 5
+CELLS = 5  # fewest cells for an estimate
+ENOUGH = 64  # cells that need no second level
 QUANTILE = 0.25
 STRENGTH = 10.0
 LARGEST = 10.0
 ROUNDING = 1e-6  # noise below this part of the targets' size is rounding
 
 
-def residuals(position: Array, t: Array, c: Array) -> float:
-    """Weighted sum of squared residuals of the best affine map of `position`, over the channels."""
+def residuals(position: Array, t: Array, c: Array) -> tuple[float, int]:
+    """Weighted sum of squared residuals of the best affine map, and its degrees of freedom.
+
+    Pixels on one line determine one slope only, which leaves one more degree of freedom.
+    """
     root = np.sqrt(c)[:, None]
-    design = root * np.column_stack([np.ones(len(position)), position - position.mean(axis=0)])
-    coefficients = np.linalg.lstsq(design, root * t, rcond=1e-9)[0]
-    return float(np.sum((root * t - design @ coefficients) ** 2))
+    centred = position - c @ position / c.sum()
+    mean = c @ t / c.sum()
+    slopes, _, rank, _ = np.linalg.lstsq(root * centred, root * (t - mean), rcond=1e-3)
+    return float(np.sum((root * (t - mean - centred @ slopes)) ** 2)), len(t) - 1 - int(rank)
 
 
 def chi_square_quantile(freedom: Array, p: float) -> Array:
@@ -53,18 +59,20 @@ def noise(model: Model, position: Array, target: Image, confidence: Image | None
     The channels are added up.
     """
     c, t = data(model, target, confidence)
-    cell = model.grid.S.tocsc().indices  # one entry per column
+    cell = model.grid.S.tocsc().indices  # each pixel's vertex: one entry per column
+    estimates: list[float] = []
     for S_k in [None, *model.grid.levels]:
         if S_k is not None:
             cell = S_k.tocsc().indices[cell]
         members = [np.flatnonzero((cell == k) & (c > 0)) for k in np.unique(cell[c > 0])]
-        members = [i for i in members if len(i) > model.block]
-        if len(members) >= CELLS:
-            freedom = np.array([len(i) - model.block for i in members], float)
-            q = np.array([residuals(position[i], t[i], c[i]) for i in members]) / freedom
-            q /= chi_square_quantile(freedom, QUANTILE)
-            return weighted_quantile(q, freedom, QUANTILE)
-    return 0.0
+        fits = [residuals(position[i], t[i], c[i]) for i in members]
+        sums, freedom = np.array([fit for fit in fits if fit[1] > 0]).reshape(-1, 2).T
+        if len(sums) >= CELLS:
+            q = sums / freedom / chi_square_quantile(freedom, QUANTILE)
+            estimates.append(weighted_quantile(q, freedom, QUANTILE))
+            if len(estimates) == 2 or len(sums) >= ENOUGH:
+                break
+    return min(estimates, default=0.0)
 
 
 def strength(

@@ -52,6 +52,15 @@ def test_noise_of_a_video() -> None:
     assert 0.3 < found < 0.8
 
 
+def test_noise_of_scan_lines() -> None:
+    # Known pixels on one line per cell determine one slope, not two.
+    model, position, truth = scene()
+    target = sparse(truth, 1.0, 0.5)
+    target[np.arange(SHAPE[0]) % 16 != 4] = np.nan
+    found = planar_rule.noise(model, position, target, None) ** 0.5
+    assert 0.4 < found < 0.6
+
+
 def test_strength_rises_with_noise_and_falls_with_smoothness() -> None:
     model, position, truth = scene()
     by_noise = [
