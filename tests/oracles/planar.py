@@ -55,7 +55,7 @@ class Model:
     @property
     def block(self) -> int:
         """Unknowns per vertex, 1 + D."""
-        return 1 + self.centres.shape[1]
+        return 1 + int(self.centres.shape[1])
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def data(model: Model, target: Image, confidence: Image | None) -> tuple[Array, 
     n_pixels = model.grid.S.shape[1]
     t = target.astype(np.float64).reshape(n_pixels, -1)
     c = np.ones(n_pixels) if confidence is None else confidence.astype(np.float64).ravel()
-    seen = np.isfinite(t).all(axis=1)
+    seen = np.asarray(np.isfinite(t).all(axis=1))
     return np.where(seen, c, 0.0), np.where(seen[:, None], t, 0.0)
 
 

@@ -5,13 +5,14 @@ freedom. The noise sigma^2, the variance of a target with confidence 1, is a low
 the cells, so that cells on edges and with outliers do not count. The cells are the vertices if at
 least `ENOUGH` of them have a degree of freedom. Sparse data say nothing about noise within a
 vertex: then the finest two levels of the pyramid with at least `CELLS` such cells are used, and the
-smaller estimate counts, because structure can only add to it. With S^2 the variance of the targets
-less that of the noise and lambda the smoothness,
+smaller estimate counts, because structure can only add to it. With n the number of cells, S^2 the
+variance of the targets less that of the noise, and lambda the smoothness,
 
-    s = min(max(1, STRENGTH sigma^2 / (lambda S^2)), LARGEST),  mu = 3 s,  eps = 1e-3 s.
+    s = min(max(1, STRENGTH (1 - 2 / sqrt(n)) sigma^2 / (lambda S^2)), LARGEST),
+    mu = 3 s,  eps = 1e-3 s.
 
-s does not change with the unit of the targets, with an offset, or if confidence and smoothness are
-both multiplied by a number.
+The factor with n keeps s near 1 if few cells speak for noise. s does not change with the unit of
+the targets, with an offset, or if confidence and smoothness are both multiplied by a number.
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy.stats import norm
 from oracles.planar import Model, data
 from oracles.reference import Array, Image
 
-CELLS = 5  # fewest cells for an estimate
+CELLS = 5  # fewest cells for an estimate: the factor of 4 is 0
 ENOUGH = 64  # cells that need no second level
 QUANTILE = 0.25
 STRENGTH = 10.0
@@ -53,14 +54,16 @@ def weighted_quantile(values: Array, weights: Array, p: float) -> float:
     return float(values[order][np.searchsorted(reached, p * reached[-1])])
 
 
-def noise(model: Model, position: Array, target: Image, confidence: Image | None) -> float:
-    """Estimate sigma^2, the variance per unit of confidence; 0 if there are too few known pixels.
+def noise(
+    model: Model, position: Array, target: Image, confidence: Image | None
+) -> tuple[float, int]:
+    """Estimate sigma^2, the variance per unit of confidence, and count its cells.
 
-    The channels are added up.
+    The channels are added up. Too few known pixels give (0, 0).
     """
     c, t = data(model, target, confidence)
     cell = model.grid.S.tocsc().indices  # each pixel's vertex: one entry per column
-    estimates: list[float] = []
+    estimates: list[tuple[float, int]] = []
     for S_k in [None, *model.grid.levels]:
         if S_k is not None:
             cell = S_k.tocsc().indices[cell]
@@ -69,10 +72,10 @@ def noise(model: Model, position: Array, target: Image, confidence: Image | None
         sums, freedom = np.array([fit for fit in fits if fit[1] > 0]).reshape(-1, 2).T
         if len(sums) >= CELLS:
             q = sums / freedom / chi_square_quantile(freedom, QUANTILE)
-            estimates.append(weighted_quantile(q, freedom, QUANTILE))
+            estimates.append((weighted_quantile(q, freedom, QUANTILE), len(q)))
             if len(estimates) == 2 or len(sums) >= ENOUGH:
                 break
-    return min(estimates, default=0.0)
+    return min(estimates, default=(0.0, 0))
 
 
 def strength(
@@ -80,11 +83,11 @@ def strength(
 ) -> float:
     """Return s, the factor of both penalties of the slopes, from 1 to `LARGEST`."""
     c, t = data(model, target, confidence)
-    variance, count = noise(model, position, target, confidence), np.sum(c > 0)
+    (variance, cells), count = noise(model, position, target, confidence), np.sum(c > 0)
     if variance * count <= ROUNDING**2 * (c @ np.sum(t**2, axis=1)):
         return 1.0
     mean = c @ t / c.sum()
     signal = max(c @ np.sum((t - mean) ** 2, axis=1) - variance * count, 0.0) / c.sum()
+    top = STRENGTH * (1 - 2 / np.sqrt(cells)) * variance
     # Written without a division by `signal`, which is 0 for pure noise.
-    lowest = max(smoothness * signal, STRENGTH * variance / LARGEST)
-    return max(1.0, float(STRENGTH * variance / lowest))
+    return max(1.0, float(top / max(smoothness * signal, top / LARGEST)))

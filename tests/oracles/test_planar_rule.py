@@ -34,7 +34,7 @@ def sparse(truth: Array, known: float, noise: float, seed: int = 0) -> Array:
 def test_noise_is_found_at_any_density(known: float, sigma: float) -> None:
     model, position, truth = scene()
     target = sparse(truth, known, sigma)
-    found = planar_rule.noise(model, position, target, None) ** 0.5
+    found = planar_rule.noise(model, position, target, None)[0] ** 0.5
     assert 0.6 * sigma < found < 1.7 * sigma
 
 
@@ -42,13 +42,13 @@ def test_noise_is_found_at_any_density(known: float, sigma: float) -> None:
 def test_clean_planes_have_no_noise_and_keep_the_defaults(known: float) -> None:
     model, position, truth = scene()
     target = sparse(truth, known, 0.0)
-    assert planar_rule.noise(model, position, target, None) < 1e-12
+    assert planar_rule.noise(model, position, target, None)[0] < 1e-12
     assert planar_rule.strength(model, position, target, None, 0.03) == 1
 
 
 def test_noise_of_a_video() -> None:
     model, position, truth = scene((6, 32, 40))
-    found = planar_rule.noise(model, position, sparse(truth, 0.3, 0.5), None) ** 0.5
+    found = planar_rule.noise(model, position, sparse(truth, 0.3, 0.5), None)[0] ** 0.5
     assert 0.3 < found < 0.8
 
 
@@ -57,7 +57,7 @@ def test_noise_of_scan_lines() -> None:
     model, position, truth = scene()
     target = sparse(truth, 1.0, 0.5)
     target[np.arange(SHAPE[0]) % 16 != 4] = np.nan
-    found = planar_rule.noise(model, position, target, None) ** 0.5
+    found = planar_rule.noise(model, position, target, None)[0] ** 0.5
     assert 0.4 < found < 0.6
 
 
@@ -70,7 +70,7 @@ def test_strength_rises_with_noise_and_falls_with_smoothness() -> None:
     assert by_noise == sorted(by_noise)
     assert by_noise[0] == 1
     assert by_noise[-1] == planar_rule.LARGEST
-    target = sparse(truth, 0.2, 2.0)
+    target = sparse(truth, 0.2, 3.0)
     by_smoothness = [
         planar_rule.strength(model, position, target, None, s) for s in (0.03, 0.3, 1, 4)
     ]
@@ -94,9 +94,9 @@ def test_strength_depends_neither_on_units_nor_on_the_scale_of_the_confidence() 
 def test_few_outliers_hardly_change_the_noise() -> None:
     model, position, truth = scene()
     target = sparse(truth, 0.2, 0.3)
-    clean = planar_rule.noise(model, position, target, None)
+    clean, _ = planar_rule.noise(model, position, target, None)
     bad = np.random.default_rng(2).uniform(size=SHAPE) < 0.02
-    spoiled = planar_rule.noise(model, position, np.where(bad, target + 30, target), None)
+    spoiled, _ = planar_rule.noise(model, position, np.where(bad, target + 30, target), None)
     assert spoiled < 2 * clean
 
 
@@ -114,3 +114,18 @@ def test_wilson_hilferty_is_close_to_the_quantile() -> None:
     freedom = np.array([1.0, 2.0, 5.0, 60.0])
     expected = chi2.ppf(0.25, freedom) / freedom
     np.testing.assert_allclose(planar_rule.chi_square_quantile(freedom, 0.25), expected, rtol=0.05)
+
+
+def test_few_cells_speak_less_for_noise() -> None:
+    # Five cells of the same noise as many: the factor 1 - 2 / sqrt(n) is about 0.1.
+    model, position, truth = scene()
+    many = sparse(truth, 1.0, 3.0)
+    few = np.full(SHAPE, np.nan)
+    few[:8, :40] = many[:8, :40]
+    variance, cells = planar_rule.noise(model, position, few, None)
+    assert cells < 10
+    assert 1 < variance**0.5 < 9
+    strengths = [
+        planar_rule.strength(model, position, target, None, 0.05) for target in (few, many)
+    ]
+    assert strengths[0] < strengths[1]
