@@ -89,7 +89,7 @@ void bound_fit_planes(const BoundPlanes& self, const Input<T>& moments, const In
       for (std::size_t i = 0; i < matrix.size(); ++i)
         matrix[i] = static_cast<double>(moments.data()[v * matrix.size() + i]);
       for (std::size_t d = 1; d <= D; ++d) matrix[triangle(d, d)] += ridge * matrix[0];
-      const PlaneMatrix<D> inverse = inverse_plane<D>(matrix);
+      const PlaneMatrix<D> inverse = inverse_plane<D, double>(matrix);
       for (std::size_t k = 0; k < channels; ++k) {
         const std::size_t at = (k * vertices + v) * (D + 1);
         for (std::size_t i = 0; i <= D; ++i) {

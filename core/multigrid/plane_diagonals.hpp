@@ -10,66 +10,77 @@
 #include <utility>
 #include <vector>
 
+#include "base/lanes.hpp"
 #include "base/threads.hpp"
 #include "multigrid/diagonals.hpp"
 #include "multigrid/plane_rows.hpp"
 
 namespace bilateral {
 
-// A symmetric matrix of the unknowns of a row.
-template <std::size_t D>
-using PlaneMatrix = std::array<double, Planar<D>::matrix>;
+// A symmetric matrix of the unknowns of a row: of one row, or of several at once.
+template <std::size_t D, class Number = double>
+using PlaneMatrix = std::array<Number, Planar<D>::matrix>;
 
 // Adds a plane's data term to that of another centre: `offset` leads from there to the plane's.
-template <std::size_t D>
-void add_moved(PlaneMatrix<D>& to, const PlaneMatrix<D>& from,
-               const std::array<double, D>& offset) {
+template <std::size_t D, class Number>
+BILATERAL_INLINE void add_moved(PlaneMatrix<D, Number>& to, const PlaneMatrix<D, Number>& from,
+                                const std::array<Number, D>& offset) {
   to[0] += from[0];
   for (std::size_t a = 0; a < D; ++a) {
-    to[triangle(a + 1, 0)] += from[triangle(a + 1, 0)] + offset[a] * from[0];
+    const Number moved = from[triangle(a + 1, 0)] + offset[a] * from[0];
+    to[triangle(a + 1, 0)] += moved;
     for (std::size_t b = 0; b <= a; ++b)
       to[triangle(a + 1, b + 1)] +=
-          from[triangle(a + 1, b + 1)] + offset[a] * from[triangle(b + 1, 0)] +
-          offset[b] * from[triangle(a + 1, 0)] + offset[a] * offset[b] * from[0];
+          from[triangle(a + 1, b + 1)] + offset[a] * from[triangle(b + 1, 0)] + offset[b] * moved;
   }
 }
 
-// Returns the Cholesky factor of a positive semi-definite matrix. The column of an unknown that the
-// matrix does not determine, up to rounding, is 0.
-template <std::size_t D>
-PlaneMatrix<D> plane_factor(const PlaneMatrix<D>& matrix) {
-  constexpr double least = 1e-12;  // of a pivot, relative to its diagonal entry
-  PlaneMatrix<D> factor{};
-  for (std::size_t i = 0; i <= D; ++i)
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = matrix[triangle(i, j)];
-      for (std::size_t k = 0; k < j; ++k) sum -= factor[triangle(i, k)] * factor[triangle(j, k)];
-      const double pivot = factor[triangle(j, j)];
-      if (j < i)
-        factor[triangle(i, j)] = pivot > 0 ? sum / pivot : 0;
-      else if (sum > least * matrix[triangle(i, i)])
-        factor[triangle(i, i)] = std::sqrt(sum);
+// The factors of a positive semi-definite matrix L diag(d) L^T, with ones on the diagonal of L. An
+// unknown that the matrix does not determine, up to rounding, has d = 0 and a column of zeros.
+template <std::size_t D, class Number>
+struct PlaneFactors {
+  PlaneMatrix<D, Number> lower{};
+  std::array<Number, D + 1> diagonal{}, inverse{};  // d, and 1 / d or 0
+
+  explicit BILATERAL_INLINE PlaneFactors(const PlaneMatrix<D, Number>& matrix) {
+    const Number none{}, one = none + 1.0;
+    constexpr double least = 1e-12;  // of a pivot, relative to its diagonal entry
+    for (std::size_t j = 0; j <= D; ++j) {
+      Number pivot = matrix[triangle(j, j)];
+      for (std::size_t k = 0; k < j; ++k)
+        pivot -= lower[triangle(j, k)] * lower[triangle(j, k)] * diagonal[k];
+      const auto counts = pivot > least * matrix[triangle(j, j)];
+      diagonal[j] = counts ? pivot : none;
+      inverse[j] = counts ? one / pivot : none;
+      for (std::size_t i = j + 1; i <= D; ++i) {
+        Number sum = matrix[triangle(i, j)];
+        for (std::size_t k = 0; k < j; ++k)
+          sum -= lower[triangle(i, k)] * lower[triangle(j, k)] * diagonal[k];
+        lower[triangle(i, j)] = sum * inverse[j];
+      }
     }
-  return factor;
-}
+  }
+};
 
 // Inverts a positive semi-definite matrix. An unknown that it does not determine gets zeros.
-template <std::size_t D>
-PlaneMatrix<D> inverse_plane(const PlaneMatrix<D>& matrix) {
-  constexpr std::size_t U = D + 1;
-  const PlaneMatrix<D> factor = plane_factor<D>(matrix);
-  std::array<std::array<double, U>, U> lower{};  // the inverse of the factor
-  for (std::size_t j = 0; j < U; ++j)
-    for (std::size_t i = j; i < U; ++i) {
-      double sum = i == j ? 1 : 0;
-      for (std::size_t k = j; k < i; ++k) sum -= factor[triangle(i, k)] * lower[k][j];
-      const double pivot = factor[triangle(i, i)];
-      lower[i][j] = pivot > 0 ? sum / pivot : 0;
+template <std::size_t D, class Number>
+BILATERAL_INLINE PlaneMatrix<D, Number> inverse_plane(const PlaneMatrix<D, Number>& matrix) {
+  const PlaneFactors<D, Number> factors(matrix);
+  std::array<std::array<Number, D + 1>, D + 1> lower{};  // the inverse of L below its diagonal
+  for (std::size_t j = 0; j <= D; ++j)
+    for (std::size_t i = j + 1; i <= D; ++i) {
+      lower[i][j] -= factors.lower[triangle(i, j)];
+      for (std::size_t k = j + 1; k < i; ++k)
+        lower[i][j] -= factors.lower[triangle(i, k)] * lower[k][j];
     }
-  PlaneMatrix<D> inverse{};
-  for (std::size_t i = 0; i < U; ++i)
-    for (std::size_t j = 0; j <= i; ++j)
-      for (std::size_t k = i; k < U; ++k) inverse[triangle(i, j)] += lower[k][i] * lower[k][j];
+  PlaneMatrix<D, Number> inverse{};
+  for (std::size_t i = 0; i <= D; ++i)
+    for (std::size_t j = 0; j <= i; ++j) {
+      Number sum = i == j ? factors.inverse[i] : factors.inverse[i] * lower[i][j];
+      for (std::size_t k = i + 1; k <= D; ++k)
+        sum += factors.inverse[k] * lower[k][i] * lower[k][j];
+      inverse[triangle(i, j)] = sum;
+    }
   return inverse;
 }
 
@@ -104,10 +115,11 @@ class PlaneDiagonals {
   void refresh(const Worker& worker) {
     for (std::size_t k = 0; k <= hierarchy_.depth(); ++k) {
       const Slices slices(0, graph(k).rows, worker);
-      for (std::size_t row = slices.begin * slice_rows; row < slices.end * slice_rows; ++row) {
-        const PlaneMatrix<D> data = k == 0 ? of_vertex(row) : of_members(k, row);
-        write(weight_[k], row, data);
-        write(inverse_[k], row, inverse_plane<D>(with_smoothness(k, row, data)));
+      for (std::size_t s = slices.begin; s < slices.end; ++s) {
+        Matrix data = k == 0 ? of_vertices(s) : of_members(k, s);
+        write(weight_[k], s, data);
+        add_smoothness(k, s, data);
+        write(inverse_[k], s, inverse_plane<D, Number>(data));
       }
       worker.barrier.wait();
     }
@@ -115,60 +127,92 @@ class PlaneDiagonals {
 
  private:
   static constexpr std::size_t numbers = Planar<D>::matrix;
+  using Number = Lanes<double, slice_rows>;  // one number of each row of a slice
+  using Matrix = PlaneMatrix<D, Number>;
 
   const Graph<T>& graph(std::size_t level) const {
     return level == 0 ? hierarchy_.fine : hierarchy_.coarse[level - 1];
   }
 
-  static std::size_t place(std::size_t row, std::size_t number) {
-    return row / slice_rows * (slice_rows * numbers) + number * slice_rows + row % slice_rows;
+  // The number of pixels of each row of a slice of the grid.
+  BILATERAL_INLINE Number mass_of(std::size_t slice) const {
+    const T* from =
+        levels_.geometry.pixel_moments.data() + slice * slice_rows * (1 + Planar<D>::slope_matrix);
+    Number number;
+    for (std::size_t lane = 0; lane < slice_rows; ++lane)
+      number[lane] = static_cast<double>(from[lane]);
+    return number;
   }
-  static PlaneMatrix<D> read(const Buffer<T>& from, std::size_t row) {
-    PlaneMatrix<D> matrix;
-    for (std::size_t i = 0; i < numbers; ++i) matrix[i] = static_cast<double>(from[place(row, i)]);
-    return matrix;
-  }
-  static void write(Buffer<T>& to, std::size_t row, const PlaneMatrix<D>& matrix) {
-    for (std::size_t i = 0; i < numbers; ++i) to[place(row, i)] = static_cast<T>(matrix[i]);
+  static BILATERAL_INLINE void write(Buffer<T>& to, std::size_t slice, const Matrix& matrix) {
+    for (std::size_t i = 0; i < numbers; ++i)
+      for (std::size_t lane = 0; lane < slice_rows; ++lane)
+        to[(slice * numbers + i) * slice_rows + lane] = static_cast<T>(matrix[i][lane]);
   }
 
-  PlaneMatrix<D> of_vertex(std::size_t row) const {
-    PlaneMatrix<D> matrix{};
-    const std::size_t v = hierarchy_.fine.vertex[row];
-    if (v == nowhere) return matrix;
-    for (std::size_t i = 0; i < numbers; ++i)
-      matrix[i] = static_cast<double>(moments_[v * numbers + i]);
-    const double ridge = smoothness_ * levels_.slopes.ridge *
-                         static_cast<double>(levels_.geometry.levels[0].mass[row]);
+  BILATERAL_INLINE Matrix of_vertices(std::size_t s) const {
+    Matrix matrix{};
+    for (std::size_t lane = 0; lane < slice_rows; ++lane)
+      if (const std::size_t v = hierarchy_.fine.vertex[s * slice_rows + lane]; v != nowhere)
+        for (std::size_t i = 0; i < numbers; ++i)
+          matrix[i][lane] = static_cast<double>(moments_[v * numbers + i]);
+    const Number ridge = smoothness_ * levels_.slopes.ridge * mass_of(s);
     for (std::size_t d = 1; d <= D; ++d) matrix[triangle(d, d)] += ridge;
     return matrix;
   }
 
-  PlaneMatrix<D> of_members(std::size_t k, std::size_t row) const {
-    PlaneMatrix<D> sum{};
+  BILATERAL_INLINE Matrix of_members(std::size_t k, std::size_t s) const {
+    Matrix sum{};
     const Columns& members = hierarchy_.transfers[k - 1].members;
-    const Buffer<T>& lift = levels_.geometry.levels[k - 1].lift;
-    const std::size_t s = row / slice_rows, fine_rows = graph(k - 1).rows;
+    const T* lift = levels_.geometry.levels[k - 1].lift.data();
+    const T* weight = weight_[k - 1].data();
     for (std::size_t c = members.first[s]; c < members.first[s + 1]; ++c) {
-      const std::size_t i = members.to[c * slice_rows + row % slice_rows];
-      if (i >= fine_rows) continue;
-      std::array<double, D> offset;
-      for (std::size_t d = 0; d < D; ++d)
-        offset[d] = static_cast<double>(
-            lift[i / slice_rows * (slice_rows * D) + d * slice_rows + i % slice_rows]);
-      add_moved<D>(sum, read(weight_[k - 1], i), offset);
+      Matrix data;
+      std::array<Number, D> offset;
+      for (std::size_t lane = 0; lane < slice_rows; ++lane) {
+        const std::size_t i = members.to[c * slice_rows + lane];
+        for (std::size_t n = 0; n < numbers; ++n)
+          data[n][lane] = static_cast<double>(weight[in_groups(i, numbers, n)]);
+        for (std::size_t d = 0; d < D; ++d)
+          offset[d][lane] = static_cast<double>(lift[in_groups(i, D, d)]);
+      }
+      add_moved<D, Number>(sum, data, offset);
     }
     return sum;
   }
 
-  PlaneMatrix<D> with_smoothness(std::size_t k, std::size_t row, PlaneMatrix<D> matrix) const {
-    const auto lambda = static_cast<double>(smoothness(k));
+  // Adds lambda times the smoothness term's block: the sum over the columns of
+  // w ((1, near) (1, near)^T + slope smoothness + spread), the last two for the slopes.
+  BILATERAL_INLINE void add_smoothness(std::size_t k, std::size_t s, Matrix& matrix) const {
+    using Part = Wide<T, slice_rows>;
+    const Graph<T>& graph = this->graph(k);
     const PlaneLevel<T, D>& level = levels_.geometry.levels[k];
-    const PlaneMatrix<D> stiff = read(level.stiffness, row);
-    for (std::size_t i = 0; i < numbers; ++i) matrix[i] += lambda * stiff[i];
+    const auto get = [](const Buffer<T>& from, std::size_t group) __attribute__((always_inline)) {
+      return bilateral::get<slice_rows>(from.data() + group * slice_rows);
+    };
+    std::array<Part, numbers> sum{};
+    for (std::size_t c = graph.entry.first[s]; c < graph.entry.first[s + 1]; ++c) {
+      const Part w = get(graph.weight, c);
+      sum[0] += w;
+      for (std::size_t a = 0; a < D; ++a) {
+        const Part near = get(level.near, c * D + a), force = w * near;
+        sum[triangle(a + 1, 0)] += force;
+        for (std::size_t b = 0; b <= a; ++b) {
+          sum[triangle(a + 1, b + 1)] += force * get(level.near, c * D + b);
+          if (k > 0)
+            sum[triangle(a + 1, b + 1)] +=
+                w * get(level.spread, c * Planar<D>::slope_matrix + triangle(a, b));
+        }
+      }
+    }
     for (std::size_t d = 1; d <= D; ++d)
-      matrix[triangle(d, d)] += lambda * levels_.slopes.smoothness * stiff[0];
-    return matrix;
+      sum[triangle(d, d)] += static_cast<T>(levels_.slopes.smoothness) * sum[0];
+    const auto lambda = static_cast<double>(smoothness(k));
+    for (std::size_t i = 0; i < numbers; ++i) {
+      std::array<T, slice_rows> lanes;
+      put<slice_rows>(lanes.data(), sum[i]);
+      for (std::size_t lane = 0; lane < slice_rows; ++lane)
+        matrix[i][lane] += lambda * static_cast<double>(lanes[lane]);
+    }
   }
 
   Levels<T, Planar<D>> levels_;

@@ -33,11 +33,7 @@ struct Levels<T, Planar<D>> {
   PlaneView<T, D, false> coarse(std::size_t k) const {
     return {hierarchy.coarse[k], geometry.levels[k + 1], static_cast<T>(slopes.smoothness)};
   }
-  Buffer<T> pixel_moments(const Grid&) const {
-    Buffer<T> copy(geometry.pixel_moments.size());
-    std::copy_n(geometry.pixel_moments.data(), copy.size(), copy.data());
-    return copy;
-  }
+  const T* pixel_moments(const Grid&, Buffer<T>&) const { return geometry.pixel_moments.data(); }
 };
 
 template <class T, std::size_t D>

@@ -28,14 +28,14 @@ struct Levels<T, Constant<K>> {
   const Graph<T>& fine() const { return hierarchy.fine; }
   const Graph<T>& coarse(std::size_t k) const { return hierarchy.coarse[k]; }
 
-  // The number of pixels of each row of the grid.
-  Buffer<T> pixel_moments(const Grid& grid) const {
-    Buffer<T> mass(hierarchy.fine.rows);
+  // The number of pixels of each row of the grid, in memory of the caller.
+  const T* pixel_moments(const Grid& grid, Buffer<T>& mass) const {
+    mass = Buffer<T>(hierarchy.fine.rows);
     for (std::size_t row = 0; row < mass.size(); ++row) {
       const std::size_t v = hierarchy.fine.vertex[row];
       mass[row] = v == nowhere ? T{0} : static_cast<T>(grid.mass[v]);
     }
-    return mass;
+    return mass.data();
   }
 };
 

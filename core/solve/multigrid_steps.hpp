@@ -43,7 +43,7 @@ class MultigridSteps final : public Steps<T, Rows<T, Model>::channels> {
         vectors_{graph_},
         diagonals_(diagonals),
         cycle_(levels, diagonals),
-        mass_(levels.pixel_moments(grid)),
+        moments_(levels.pixel_moments(grid, mass_)),
         z_(level_vector<T>(graph_.rows, R::stride)),
         d_(level_vector<T>(graph_.rows, R::stride)),
         x_((graph_.rows - second()) * R::stride),
@@ -84,7 +84,7 @@ class MultigridSteps final : public Steps<T, Rows<T, Model>::channels> {
         if (system_.active) change = vectors_.where(system_.active, row, change);
         R::put(z, row, x);
         R::put(lack, row, lacking(row, s, lane, x, b));
-        moved += R::square(mass_.data(), row, change);
+        moved += R::square(moments_, row, change);
       });
       part(Kind::movement, band) = R::total(moved);
     });
@@ -138,7 +138,7 @@ class MultigridSteps final : public Steps<T, Rows<T, Model>::channels> {
         const V turned = value + keep * R::get(d, row);
         R::put(z, row, value);
         R::put(d, row, turned);
-        moved += R::square(mass_.data(), row, turned);
+        moved += R::square(moments_, row, turned);
       });
       part(Kind::movement, band) = R::total(moved);
     });
@@ -154,7 +154,7 @@ class MultigridSteps final : public Steps<T, Rows<T, Model>::channels> {
         R::put(q, row - second(), product);
         R::put(d, row, turned);
         bend += R::dot(turned, product);
-        moved += R::square(mass_.data(), row, turned);
+        moved += R::square(moments_, row, turned);
       });
       part(Kind::curvature, band) = R::total(bend);
       const Sums more = R::total(moved);
@@ -290,7 +290,8 @@ class MultigridSteps final : public Steps<T, Rows<T, Model>::channels> {
   VCycle<T, Model> cycle_;
   LinearSystem<T> system_;
   bool stale_ = false;
-  Buffer<T> mass_;              // number of pixels of each row, and moments of their positions
+  Buffer<T> mass_;              // memory of moments_, if it needs any
+  const T* moments_;            // number of pixels of each row, and moments of their positions
   Buffer<T> z_, d_;             // all rows
   Buffer<T> x_, r_, q_, kept_;  // rows of colour 1
   std::vector<Sums> parts_;

@@ -1,8 +1,8 @@
 // Draw random right-hand sides b with the covariance of a planar matrix A (see probes.hpp).
 //
 // A = sum of f u u^T over its terms: per edge one for the values where the planes meet and one per
-// slope, per vertex one per slope for the ridge. The data term of a vertex is the product of its
-// Cholesky factor with its transpose, so the factor's columns are terms.
+// slope, per vertex one per slope for the ridge. The data term of a vertex is L diag(d) L^T, so the
+// columns of L are terms.
 #pragma once
 
 #include <array>
@@ -36,14 +36,17 @@ void draw_plane_probes(const Grid& grid, const Centres<D>& centres, const T* n, 
           PlaneMatrix<D> matrix;
           for (std::size_t i = 0; i < matrix.size(); ++i)
             matrix[i] = static_cast<double>(moments[v * matrix.size() + i]);
-          const PlaneMatrix<D> factor = plane_factor<D>(matrix);
+          const PlaneFactors<D, double> factors(matrix);
           const double ridge =
               std::sqrt(smoothness * slopes.ridge * static_cast<double>(grid.mass[v]));
           for (std::size_t k = 0; k < probes; ++k) {
             std::array<double, U> sum{};
             for (std::size_t j = 0; j < U; ++j) {
               const double s = sign(stream(edge_kinds, j)[v], k);
-              for (std::size_t i = j; i < U; ++i) sum[i] += factor[triangle(i, j)] * s;
+              const double root = s * std::sqrt(factors.diagonal[j]);
+              sum[j] += root;
+              for (std::size_t i = j + 1; i < U; ++i)
+                sum[i] += factors.lower[triangle(i, j)] * root;
               if (j > 0) sum[j] += ridge * sign(stream(edge_kinds, U + j)[v], k);
             }
             for (std::size_t i = 0; i < U; ++i) b[k * stride + v * U + i] = static_cast<T>(sum[i]);

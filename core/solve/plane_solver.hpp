@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "grid/positions.hpp"
@@ -27,8 +28,8 @@ class PlaneSolver {
         centres_(centres),
         levels_{hierarchy, geometry, slopes},
         diagonals_(levels_),
-        steps_(grid, levels_, diagonals_, threads),
-        components_(find_components(grid, hierarchy)) {}
+        components_(find_components(grid, hierarchy)),
+        threads_(threads) {}
 
   // Solves for all channels. Without a ridge, parts with too little data for their slopes take them
   // from their surroundings. `moments` and `weighted` come from splat_planes. x has the start of
@@ -50,7 +51,7 @@ class PlaneSolver {
       for (std::size_t k = 0; k < channels && options.max_iterations > 0 && !all.cancelled; ++k) {
         const LinearSystem<T> system{moments, active, weighted + k * numbers, x + k * numbers,
                                      options.smoothness};
-        all.join(pcg(steps_, system, grid_.pixels(), std::array{scale[k]}, options));
+        all.join(pcg(steps(), system, grid_.pixels(), std::array{scale[k]}, options));
       }
       return all;
     };
@@ -72,6 +73,12 @@ class PlaneSolver {
   const std::vector<std::uint8_t>& active() const { return active_; }
 
  private:
+  MultigridSteps<T, Planar<D>>& steps() {
+    if (!steps_)
+      steps_ = std::make_unique<MultigridSteps<T, Planar<D>>>(grid_, levels_, diagonals_, threads_);
+    return *steps_;
+  }
+
   // Below this ridge, data alone determine slopes.
   static constexpr double least_ridge = 1e-7;
 
@@ -106,7 +113,7 @@ class PlaneSolver {
     each([](Sums& sum, const PlaneMatrix<D>& matrix, const double* centre) {
       Position<D> offset;
       for (std::size_t d = 0; d < D; ++d) offset[d] = centre[d] - sum.mean[d] / sum.weight;
-      if (sum.weight > 0) add_moved<D>(sum.matrix, matrix, offset);
+      if (sum.weight > 0) add_moved<D, double>(sum.matrix, matrix, offset);
     });
     std::vector<std::uint8_t> loose(components_.count);
     for (std::size_t c = 0; c < sums.size(); ++c) {
@@ -114,9 +121,9 @@ class PlaneSolver {
       constexpr double least = 1e-7;
       PlaneMatrix<D> matrix = sums[c].matrix;
       for (std::size_t d = 1; d <= D; ++d) matrix[triangle(d, d)] -= least * matrix[0];
-      const PlaneMatrix<D> factor = plane_factor<D>(matrix);
+      const PlaneFactors<D, double> factors(matrix);
       for (std::size_t d = 1; d <= D; ++d)
-        if (sums[c].weight > 0 && !(factor[triangle(d, d)] > 0)) loose[c] = 1;
+        if (sums[c].weight > 0 && !(factors.diagonal[d] > 0)) loose[c] = 1;
     }
     std::vector<std::uint8_t> out;
     if (std::find(loose.begin(), loose.end(), 1) == loose.end()) return out;
@@ -130,7 +137,7 @@ class PlaneSolver {
     const std::size_t numbers = grid_.vertices * (D + 1);
     for (std::size_t k = 0; k < channels; ++k) {
       const bool stale = diagonals_.take_stale();
-      run_team(steps_.team(), [&](const Worker& worker) {
+      run_team(team_size(threads_, grid_.vertices, 4096), [&](const Worker& worker) {
         if (stale) diagonals_.refresh(worker);
         start.find(worker, weighted + k * numbers, x + k * numbers);
       });
@@ -141,8 +148,9 @@ class PlaneSolver {
   const Centres<D>& centres_;
   Levels<T, Planar<D>> levels_;
   PlaneDiagonals<T, D> diagonals_;
-  MultigridSteps<T, Planar<D>> steps_;
   Components components_;
+  int threads_;
+  std::unique_ptr<MultigridSteps<T, Planar<D>>> steps_;  // made after the start, to save memory
   std::vector<std::uint8_t> active_;
 };
 
