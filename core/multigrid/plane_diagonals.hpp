@@ -190,22 +190,20 @@ class PlaneDiagonals {
       return bilateral::get<slice_rows>(from.data() + group * slice_rows);
     };
     std::array<Part, numbers> sum{};
+    Part turn{};
     for (std::size_t c = graph.entry.first[s]; c < graph.entry.first[s + 1]; ++c) {
       const Part w = get(graph.weight, c);
       sum[0] += w;
       for (std::size_t a = 0; a < D; ++a) {
-        const Part near = get(level.near, c * D + a), force = w * near;
+        const Part force = w * get(level.near, c * D + a);
         sum[triangle(a + 1, 0)] += force;
-        for (std::size_t b = 0; b <= a; ++b) {
+        for (std::size_t b = 0; b <= a; ++b)
           sum[triangle(a + 1, b + 1)] += force * get(level.near, c * D + b);
-          if (k > 0)
-            sum[triangle(a + 1, b + 1)] +=
-                w * get(level.spread, c * Planar<D>::slope_matrix + triangle(a, b));
-        }
       }
+      if (k > 0) turn += w * get(level.spread, c);
     }
-    for (std::size_t d = 1; d <= D; ++d)
-      sum[triangle(d, d)] += static_cast<T>(levels_.slopes.smoothness) * sum[0];
+    turn += static_cast<T>(levels_.slopes.smoothness) * sum[0];
+    for (std::size_t d = 1; d <= D; ++d) sum[triangle(d, d)] += turn;
     const auto lambda = static_cast<double>(smoothness(k));
     for (std::size_t i = 0; i < numbers; ++i) {
       std::array<T, slice_rows> lanes;

@@ -2,8 +2,9 @@
 // depends on the grid alone, so it is built once per grid.
 //
 // On the grid, the planes of neighbours meet midway between their centres. An aggregate has one
-// plane for all its members. So two aggregates meet wherever their members do: the mean of these
-// points and their covariance give the exact product P^T A P. Edges within an aggregate vanish.
+// plane for all its members. So two aggregates meet wherever their members do, and edges within an
+// aggregate vanish. The mean of these points and their covariance would give the exact product
+// P^T A P. Their mean variance along the axes instead of the covariance costs no steps.
 #pragma once
 
 #include <algorithm>
@@ -27,14 +28,14 @@ template <class T, std::size_t D>
 struct PlaneLevel {
   Buffer<T> near;    // per entry: the meeting point, from the centre of the row; D numbers
   Buffer<T> far;     // and from the centre of the neighbour; D numbers; on the grid it is -near
-  Buffer<T> spread;  // the covariance of the meeting points; on the grid it is 0
+  Buffer<T> spread;  // the mean variance of the meeting points along an axis; on the grid it is 0
   Buffer<T> lift;    // per row: its centre, from the centre of its parent; D numbers
 
   void allocate(const Graph<T>& graph, bool is_grid) {
     near = Buffer<T>(graph.entry.size() * D);
     if (!is_grid) {
       far = Buffer<T>(graph.entry.size() * D);
-      spread = Buffer<T>(graph.entry.size() * Planar<D>::slope_matrix);
+      spread = Buffer<T>(graph.entry.size());
     }
   }
 };
@@ -155,11 +156,11 @@ class PlaneGeometry {
     });
   }
 
-  // The sums of w, w q and w (q q^T + spread) over meeting points q.
+  // The sums of w, w q and w (q^2 + spread) over meeting points q.
   struct Moments {
     T weight = 0;
     std::array<T, D> first{};
-    std::array<T, triangle_size> second{};
+    T second = 0;
   };
 
   // Memory of one thread.
@@ -220,15 +221,13 @@ class PlaneGeometry {
         std::array<T, D> q;
         for (std::size_t d = 0; d < D; ++d)
           q[d] = lift[d] + finer.near[(c * D + d) * slice_rows + flane];
-        for (std::size_t a = 0; a < D; ++a) {
-          sums.first[a] += w * q[a];
-          for (std::size_t b = 0; b <= a; ++b) {
-            T product = q[a] * q[b];
-            if constexpr (!from_grid)
-              product += finer.spread[(c * triangle_size + triangle(a, b)) * slice_rows + flane];
-            sums.second[triangle(a, b)] += w * product;
-          }
+        T square{0};
+        for (std::size_t d = 0; d < D; ++d) {
+          sums.first[d] += w * q[d];
+          square += q[d] * q[d];
         }
+        if constexpr (!from_grid) square += static_cast<T>(D) * finer.spread[e];
+        sums.second += w * square;
       }
     }
     for (std::size_t c = 0; c < columns; ++c) {
@@ -243,12 +242,9 @@ class PlaneGeometry {
         level.far[at * D + d * slice_rows + lane] =
             mean[d] + static_cast<T>(places[row].at[d] - there.at[d]);
       }
-      for (std::size_t a = 0; a < D; ++a)
-        for (std::size_t b = 0; b <= a; ++b) {
-          const T covariance = inverse * sums.second[triangle(a, b)] - mean[a] * mean[b];
-          level.spread[at * triangle_size + triangle(a, b) * slice_rows + lane] =
-              a == b ? std::max(covariance, T{0}) : covariance;
-        }
+      T variance = inverse * sums.second;
+      for (std::size_t d = 0; d < D; ++d) variance -= mean[d] * mean[d];
+      level.spread[at + lane] = std::max(variance, T{0}) / static_cast<T>(D);
     }
   }
 };

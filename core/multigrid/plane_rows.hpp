@@ -211,12 +211,12 @@ struct Rows<T, Planar<D>> {
   // Where the planes of eight rows and their neighbours in one column meet.
   template <bool fine>
   struct Meeting {
-    Number weight, near[D], far[D], spread[slope_numbers];
-    T slope_smoothness;
+    Number weight, near[D], far[D];
+    Number turn;  // weight of the difference of the slopes
 
-    BILATERAL_INLINE Meeting(const PlaneView<T, D, fine>& level, std::size_t column)
-        : slope_smoothness(level.slope_smoothness) {
+    BILATERAL_INLINE Meeting(const PlaneView<T, D, fine>& level, std::size_t column) {
       weight = number(level.graph.weight.data(), column);
+      turn = level.slope_smoothness * weight;
       const T* from = level.plane.near.data() + column * slice_rows * D;
 #pragma GCC unroll 4
       for (std::size_t d = 0; d < D; ++d) near[d] = number(from, d);
@@ -224,9 +224,7 @@ struct Rows<T, Planar<D>> {
         from = level.plane.far.data() + column * slice_rows * D;
 #pragma GCC unroll 4
         for (std::size_t d = 0; d < D; ++d) far[d] = number(from, d);
-        from = level.plane.spread.data() + column * slice_rows * slope_numbers;
-#pragma GCC unroll 8
-        for (std::size_t i = 0; i < slope_numbers; ++i) spread[i] = number(from, i);
+        turn += weight * number(level.plane.spread.data(), column);
       }
     }
 
@@ -254,15 +252,8 @@ struct Rows<T, Planar<D>> {
       const Number force = weight * value;
       sum.part[0] += force;
 #pragma GCC unroll 4
-      for (std::size_t d = 0; d < D; ++d) {
-        Number turn = slope_smoothness * slopes.part[d + 1];
-        if constexpr (!fine) {
-#pragma GCC unroll 4
-          for (std::size_t j = 0; j < D; ++j)
-            turn += spread[j <= d ? triangle(d, j) : triangle(j, d)] * slopes.part[j + 1];
-        }
-        sum.part[d + 1] += near[d] * force + weight * turn;
-      }
+      for (std::size_t d = 0; d < D; ++d)
+        sum.part[d + 1] += near[d] * force + turn * slopes.part[d + 1];
     }
   };
 
