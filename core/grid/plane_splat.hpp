@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <variant>
 #include <vector>
 
 #include "grid/positions.hpp"
 #include "grid/splat.hpp"
 #include "multigrid/model.hpp"
+#include "multigrid/plane_matrix.hpp"
 
 namespace bilateral {
 
@@ -26,38 +28,149 @@ struct PlaneSums {
 
 namespace detail {
 
-// The sums of one vertex for one channel, in pairs: (c, c t) times each of 1 and the offsets, then
-// the products of offsets times c.
-template <std::size_t D>
-struct PlanePairs {
-  static constexpr std::size_t products = Planar<D>::slope_matrix;
-  static constexpr std::size_t pairs = D + 1 + (products + 1) / 2;
-  static constexpr std::size_t numbers = 2 * pairs;
+// Sums over the vertices of one row of tiles, at positions relative to the row's first line.
+template <std::size_t D, class T, class Index>
+class PlaneRowSplat {
+ public:
+  static constexpr std::size_t unknowns = D + 1, matrix = Planar<D>::matrix;
 
-  static BILATERAL_INLINE void add(double* sums, double c, double t,
-                                   const std::array<double, D>& offset) {
-    const Pair data{c, c * t};
-    const auto add_pair = [&](std::size_t i, Pair pair) {
-      store_lanes(sums + 2 * i, load_lanes<Pair>(sums + 2 * i) + pair);
-    };
-    add_pair(0, data);
-    for (std::size_t d = 0; d < D; ++d) add_pair(d + 1, offset[d] * data);
-    std::array<double, products + 1> product{};
-    for (std::size_t a = 0; a < D; ++a)
-      for (std::size_t b = 0; b <= a; ++b) product[triangle(a, b)] = c * offset[a] * offset[b];
-    for (std::size_t i = 0; i < products; i += 2)
-      add_pair(D + 1 + i / 2, Pair{product[i], product[i + 1]});
-  }
+  PlaneRowSplat(const Grid& grid, const Centres<D>& centres, const Index* index, const T* target,
+                const T* confidence, std::size_t channels)
+      : grid_(grid),
+        centres_(centres),
+        index_(index),
+        target_(target),
+        confidence_(confidence),
+        channels_(channels) {}
 
-  // Writes the numbers in the order of PlaneSums.
-  static void sort(const double* sums, double* sorted) {
-    for (std::size_t a = 0; a <= D; ++a) {
-      sorted[triangle(a, 0)] = sums[2 * a];
-      sorted[Planar<D>::matrix + a] = sums[2 * a + 1];
-      for (std::size_t b = 1; b <= a; ++b)
-        sorted[triangle(a, b)] = sums[2 * (D + 1) + triangle(a - 1, b - 1)];
+  InputStats stats;
+
+  // Writes `numbers()` sums per vertex: the moments, then those of each channel.
+  void run(std::size_t row, double* out) {
+    const std::size_t first = grid_.row_vertex[row], count = grid_.row_vertex[row + 1] - first;
+    const bool single = channels_ == 1;
+    const std::size_t stride = single ? pair_numbers : numbers();
+    sums_.assign(count * stride, 0.0);
+    stats = {};
+    low_.assign(channels_, std::numeric_limits<T>::infinity());
+    high_.assign(channels_, -std::numeric_limits<T>::infinity());
+    std::array<double, D - 1> start{};
+    bool started = false;
+    each_line<D>(grid_, row, centres_.inverse,
+                 [&](std::size_t p, const std::array<double, D - 1>& line) {
+                   if (!started) start = line;
+                   started = true;
+                   Position<D> at{};
+                   for (std::size_t d = 1; d < D; ++d) at[d] = line[d - 1] - start[d - 1];
+                   single ? add_line(p, at) : add_channels(p, at);
+                 });
+    stats.low.assign(low_.begin(), low_.end());
+    stats.high.assign(high_.begin(), high_.end());
+    for (std::size_t v = 0; v < count; ++v) {
+      Position<D> centre;
+      for (std::size_t d = 0; d < D; ++d)
+        centre[d] = centres_.position[(first + v) * D + d] - (d > 0 ? start[d - 1] : 0);
+      move(sums_.data() + v * stride, centre, out + (first + v) * numbers());
     }
   }
+
+  std::size_t numbers() const { return matrix + channels_ * unknowns; }
+
+ private:
+  static constexpr std::size_t longest_run = 256;
+  // For one channel: pairs (c, c t) times 1 and each coordinate, then c times products of
+  // coordinates.
+  static constexpr std::size_t products = Planar<D>::slope_matrix;
+  static constexpr std::size_t pair_numbers = 2 * (unknowns + (products + 1) / 2);
+
+  void add_line(std::size_t begin, Position<D> at) {
+    for (std::size_t x = 0; x < grid_.width; x += longest_run) {
+      const std::size_t run = std::min(longest_run, grid_.width - x), p = begin + x;
+      if (!weigh(target_ + p, confidence_ ? confidence_ + p : ones_.data(), run, pairs_.data(),
+                 low_[0], high_[0], stats.known))
+        find_invalid(p, p + run);
+      for (std::size_t i = 0; i < run; ++i) {
+        const Pair data = load_pair(pairs_.data() + 2 * i);
+        if (data[0] == 0) continue;
+        at[0] = centres_.x[x + i];
+        double* sums = sums_.data() + index_[p + i] * pair_numbers;
+        add_pair(sums, data);
+        for (std::size_t d = 0; d < D; ++d) add_pair(sums + 2 * (d + 1), at[d] * data);
+        std::array<double, products + 1> product{};
+        for (std::size_t a = 0; a < D; ++a)
+          for (std::size_t b = 0; b <= a; ++b) product[triangle(a, b)] = data[0] * at[a] * at[b];
+        for (std::size_t k = 0; k < products; k += 2)
+          add_pair(sums + 2 * unknowns + k, Pair{product[k], product[k + 1]});
+      }
+    }
+  }
+
+  static BILATERAL_INLINE void add_pair(double* to, Pair pair) {
+    store_lanes(to, load_lanes<Pair>(to) + pair);
+  }
+
+  void add_channels(std::size_t begin, Position<D> at) {
+    for (std::size_t x = 0; x < grid_.width; ++x) {
+      const std::size_t p = begin + x;
+      const T c = confidence_ ? confidence_[p] : T{1};
+      const T* t = target_ + p * channels_;
+      if (!usable(c)) stats.invalid = std::min(stats.invalid, p);
+      bool known = c > T{0};
+      for (std::size_t k = 0; k < channels_; ++k)
+        known = known && std::abs(t[k]) <= std::numeric_limits<T>::max();
+      if (!known) continue;
+      ++stats.known;
+      at[0] = centres_.x[x];
+      double* sums = sums_.data() + index_[p] * numbers();
+      std::array<double, unknowns> e;
+      e[0] = static_cast<double>(c);
+      for (std::size_t d = 0; d < D; ++d) e[d + 1] = e[0] * at[d];
+      for (std::size_t a = 0; a < unknowns; ++a) *sums++ += e[a];
+      for (std::size_t a = 0; a < D; ++a)
+        for (std::size_t b = 0; b <= a; ++b) *sums++ += e[a + 1] * at[b];
+      for (std::size_t k = 0; k < channels_; ++k) {
+        low_[k] = std::min(low_[k], t[k]);
+        high_[k] = std::max(high_[k], t[k]);
+        for (std::size_t a = 0; a < unknowns; ++a) *sums++ += e[a] * static_cast<double>(t[k]);
+      }
+    }
+  }
+
+  void find_invalid(std::size_t begin, std::size_t end) {
+    for (std::size_t p = begin; p < end; ++p)
+      if (!usable(confidence_[p])) stats.invalid = std::min(stats.invalid, p);
+  }
+
+  // Brings the sums of a vertex to their order, and to the vertex's centre.
+  void move(const double* sums, const Position<D>& centre, double* out) {
+    const bool single = channels_ == 1;
+    const std::size_t step = single ? 2 : 1;  // between the sums of c times 1 and each coordinate
+    const double* product = sums + step * unknowns;
+    PlaneMatrix<D> at_start, moved{};
+    for (std::size_t a = 0; a < unknowns; ++a) at_start[triangle(a, 0)] = sums[step * a];
+    for (std::size_t a = 0; a < D; ++a)
+      for (std::size_t b = 0; b <= a; ++b) at_start[triangle(a + 1, b + 1)] = *product++;
+    Position<D> offset;
+    for (std::size_t d = 0; d < D; ++d) offset[d] = -centre[d];
+    add_moved<D, double>(moved, at_start, offset);
+    out = std::copy(moved.begin(), moved.end(), out);
+    const double* values = single ? sums + 1 : product;
+    for (std::size_t k = 0; k < channels_; ++k, values += unknowns) {
+      *out++ = values[0];
+      for (std::size_t d = 0; d < D; ++d) *out++ = values[step * (d + 1)] - centre[d] * values[0];
+    }
+  }
+
+  const Grid& grid_;
+  const Centres<D>& centres_;
+  const Index* index_;
+  const T* target_;
+  const T* confidence_;
+  std::size_t channels_;
+  std::vector<double> sums_;
+  std::vector<T> low_, high_;
+  std::vector<T> pairs_ = std::vector<T>(2 * longest_run);
+  std::vector<T> ones_ = std::vector<T>(longest_run, T{1});
 };
 
 }  // namespace detail
@@ -69,84 +182,42 @@ InputStats splat_planes(const Grid& grid, const Centres<D>& centres, const T* ta
                         const T* confidence, std::size_t channels, const PlaneSums<T>& out,
                         int threads) {
   constexpr std::size_t unknowns = D + 1, matrix = Planar<D>::matrix;
-  using Pairs = detail::PlanePairs<D>;
-  const bool single = channels == 1;
-  const std::size_t numbers = single ? Pairs::numbers : matrix + channels * unknowns;
+  const std::size_t numbers = matrix + channels * unknowns;
   Buffer<double> sums(grid.vertices * numbers);
   std::vector<InputStats> row_stats(grid.rows());
-  each_row(grid, threads, [&](std::size_t row, const auto* index) {
-    InputStats& stats = row_stats[row];
-    stats.low.assign(channels, std::numeric_limits<double>::infinity());
-    stats.high.assign(channels, -std::numeric_limits<double>::infinity());
-    const std::size_t first = grid.row_vertex[row];
-    const double* centre = centres.position.data() + first * D;
-    double* row_sums = sums.data() + first * numbers;
-    std::fill(row_sums, sums.data() + grid.row_vertex[row + 1] * numbers, 0.0);
-    each_line<D>(grid, row, centres.inverse, [&](std::size_t line, const Position<D>& start) {
-      for (std::size_t x = 0; x < grid.width; ++x) {
-        const std::size_t p = line + x, v = index[p];
-        const T c = confidence ? confidence[p] : T{1};
-        if (!detail::usable(c)) {
-          stats.invalid = std::min(stats.invalid, p);
-          continue;
-        }
-        const T* t = target + p * channels;
-        bool known = c > T{0};
-        for (std::size_t k = 0; k < channels; ++k)
-          known = known && std::abs(t[k]) <= std::numeric_limits<T>::max();
-        if (!known) continue;
-        ++stats.known;
-        std::array<double, D> offset;
-        offset[0] = static_cast<double>(x) * centres.inverse[0] - centre[v * D];
-        for (std::size_t d = 1; d < D; ++d) offset[d] = start[d] - centre[v * D + d];
-        double* to = row_sums + v * numbers;
-        if (single) {
-          const auto value = static_cast<double>(t[0]);
-          stats.low[0] = std::min(stats.low[0], value);
-          stats.high[0] = std::max(stats.high[0], value);
-          Pairs::add(to, static_cast<double>(c), value, offset);
-          continue;
-        }
-        std::array<double, unknowns> e;
-        e[0] = 1;
-        std::copy_n(offset.begin(), D, e.begin() + 1);
-        for (std::size_t a = 0; a < unknowns; ++a) {
-          const double ce = static_cast<double>(c) * e[a];
-          for (std::size_t b = 0; b <= a; ++b) to[triangle(a, b)] += ce * e[b];
-        }
-        to += matrix;
-        for (std::size_t k = 0; k < channels; ++k) {
-          const auto value = static_cast<double>(t[k]);
-          stats.low[k] = std::min(stats.low[k], value);
-          stats.high[k] = std::max(stats.high[k], value);
-          for (std::size_t a = 0; a < unknowns; ++a, ++to)
-            *to += static_cast<double>(c) * e[a] * value;
-        }
-      }
-    });
-  });
+  const int team = team_size(threads, grid.pixels(), 65536);
+  std::visit(
+      [&]<class Index>(const Buffer<Index>& index) {
+        using Worker = detail::PlaneRowSplat<D, T, Index>;
+        std::vector<Worker> workers(
+            static_cast<std::size_t>(team),
+            Worker(grid, centres, index.data(), target, confidence, channels));
+        parallel_for(team, grid.rows(), [&](std::size_t row, std::size_t rank) {
+          workers[rank].run(row, sums.data());
+          row_stats[row] = workers[rank].stats;
+        });
+      },
+      grid.pixel);
   InputStats all = row_stats[0];
   for (std::size_t row = 1; row < row_stats.size(); ++row) all.add(row_stats[row]);
   for (std::size_t k = 0; k < channels; ++k)
     out.origin[k] = out.centred && all.known > 0 ? all.low[k] / 2 + all.high[k] / 2 : 0;
-  std::array<double, matrix + unknowns> sorted;
-  for (std::size_t v = 0; v < grid.vertices; ++v) {
-    const double* from = sums.data() + v * numbers;
-    if (single) {
-      Pairs::sort(from, sorted.data());
-      from = sorted.data();
+  for (std::size_t v = 0; v < grid.vertices; ++v) all.confidence += sums[v * numbers];
+  each_row(grid, threads, [&](std::size_t row, const auto*) {
+    for (std::size_t v = grid.row_vertex[row]; v < grid.row_vertex[row + 1]; ++v) {
+      const double* from = sums.data() + v * numbers;
+      // A smaller weight has no finite inverse.
+      const bool counts = from[0] >= static_cast<double>(std::numeric_limits<T>::min());
+      for (std::size_t i = 0; i < matrix; ++i)
+        out.moments[v * matrix + i] = counts ? static_cast<T>(from[i]) : T{0};
+      for (std::size_t k = 0; k < channels; ++k)
+        for (std::size_t a = 0; a < unknowns; ++a) {
+          const double sum = from[matrix + k * unknowns + a] - out.origin[k] * from[triangle(a, 0)];
+          out.weighted[(k * grid.vertices + v) * unknowns + a] =
+              counts ? static_cast<T>(sum) : T{0};
+        }
     }
-    // A smaller weight has no finite inverse.
-    const bool counts = from[0] >= static_cast<double>(std::numeric_limits<T>::min());
-    all.confidence += from[0];
-    for (std::size_t i = 0; i < matrix; ++i)
-      out.moments[v * matrix + i] = counts ? static_cast<T>(from[i]) : T{0};
-    for (std::size_t k = 0; k < channels; ++k)
-      for (std::size_t a = 0; a < unknowns; ++a) {
-        const double sum = from[matrix + k * unknowns + a] - out.origin[k] * from[triangle(a, 0)];
-        out.weighted[(k * grid.vertices + v) * unknowns + a] = counts ? static_cast<T>(sum) : T{0};
-      }
-  }
+  });
   return all;
 }
 
@@ -160,21 +231,21 @@ void slice_planes(const Grid& grid, const Centres<D>& centres, const T* planes,
   each_row(grid, threads, [&](std::size_t row, const auto* index) {
     const std::size_t first = grid.row_vertex[row];
     const double* centre = centres.position.data() + first * D;
-    each_line<D>(grid, row, centres.inverse, [&](std::size_t line, const Position<D>& start) {
-      for (std::size_t k = 0; k < channels; ++k) {
-        const T* from = planes + (k * grid.vertices + first) * unknowns;
-        for (std::size_t x = 0; x < grid.width; ++x) {
-          const std::size_t p = line + x, v = index[p];
-          const T* plane = from + v * unknowns;
-          double value = origin[k] + static_cast<double>(plane[0]);
-          value += static_cast<double>(plane[1]) *
-                   (static_cast<double>(x) * centres.inverse[0] - centre[v * D]);
-          for (std::size_t d = 1; d < D; ++d)
-            value += static_cast<double>(plane[d + 1]) * (start[d] - centre[v * D + d]);
-          pixels[p * channels + k] = static_cast<T>(std::min(std::max(value, low[k]), high[k]));
-        }
-      }
-    });
+    each_line<D>(
+        grid, row, centres.inverse, [&](std::size_t line, const std::array<double, D - 1>& start) {
+          for (std::size_t k = 0; k < channels; ++k) {
+            const T* from = planes + (k * grid.vertices + first) * unknowns;
+            for (std::size_t x = 0; x < grid.width; ++x) {
+              const std::size_t p = line + x, v = index[p];
+              const T* plane = from + v * unknowns;
+              double value = origin[k] + static_cast<double>(plane[0]);
+              value += static_cast<double>(plane[1]) * (centres.x[x] - centre[v * D]);
+              for (std::size_t d = 1; d < D; ++d)
+                value += static_cast<double>(plane[d + 1]) * (start[d - 1] - centre[v * D + d]);
+              pixels[p * channels + k] = static_cast<T>(std::min(std::max(value, low[k]), high[k]));
+            }
+          }
+        });
   });
 }
 

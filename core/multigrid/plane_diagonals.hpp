@@ -13,76 +13,10 @@
 #include "base/lanes.hpp"
 #include "base/threads.hpp"
 #include "multigrid/diagonals.hpp"
+#include "multigrid/plane_matrix.hpp"
 #include "multigrid/plane_rows.hpp"
 
 namespace bilateral {
-
-// A symmetric matrix of the unknowns of a row: of one row, or of several at once.
-template <std::size_t D, class Number = double>
-using PlaneMatrix = std::array<Number, Planar<D>::matrix>;
-
-// Adds a plane's data term to that of another centre: `offset` leads from there to the plane's.
-template <std::size_t D, class Number>
-BILATERAL_INLINE void add_moved(PlaneMatrix<D, Number>& to, const PlaneMatrix<D, Number>& from,
-                                const std::array<Number, D>& offset) {
-  to[0] += from[0];
-  for (std::size_t a = 0; a < D; ++a) {
-    const Number moved = from[triangle(a + 1, 0)] + offset[a] * from[0];
-    to[triangle(a + 1, 0)] += moved;
-    for (std::size_t b = 0; b <= a; ++b)
-      to[triangle(a + 1, b + 1)] +=
-          from[triangle(a + 1, b + 1)] + offset[a] * from[triangle(b + 1, 0)] + offset[b] * moved;
-  }
-}
-
-// The factors of a positive semi-definite matrix L diag(d) L^T, with ones on the diagonal of L. An
-// unknown that the matrix does not determine, up to rounding, has d = 0 and a column of zeros.
-template <std::size_t D, class Number>
-struct PlaneFactors {
-  PlaneMatrix<D, Number> lower{};
-  std::array<Number, D + 1> diagonal{}, inverse{};  // d, and 1 / d or 0
-
-  explicit BILATERAL_INLINE PlaneFactors(const PlaneMatrix<D, Number>& matrix) {
-    const Number none{}, one = none + 1.0;
-    constexpr double least = 1e-12;  // of a pivot, relative to its diagonal entry
-    for (std::size_t j = 0; j <= D; ++j) {
-      Number pivot = matrix[triangle(j, j)];
-      for (std::size_t k = 0; k < j; ++k)
-        pivot -= lower[triangle(j, k)] * lower[triangle(j, k)] * diagonal[k];
-      const auto counts = pivot > least * matrix[triangle(j, j)];
-      diagonal[j] = counts ? pivot : none;
-      inverse[j] = counts ? one / pivot : none;
-      for (std::size_t i = j + 1; i <= D; ++i) {
-        Number sum = matrix[triangle(i, j)];
-        for (std::size_t k = 0; k < j; ++k)
-          sum -= lower[triangle(i, k)] * lower[triangle(j, k)] * diagonal[k];
-        lower[triangle(i, j)] = sum * inverse[j];
-      }
-    }
-  }
-};
-
-// Inverts a positive semi-definite matrix. An unknown that it does not determine gets zeros.
-template <std::size_t D, class Number>
-BILATERAL_INLINE PlaneMatrix<D, Number> inverse_plane(const PlaneMatrix<D, Number>& matrix) {
-  const PlaneFactors<D, Number> factors(matrix);
-  std::array<std::array<Number, D + 1>, D + 1> lower{};  // the inverse of L below its diagonal
-  for (std::size_t j = 0; j <= D; ++j)
-    for (std::size_t i = j + 1; i <= D; ++i) {
-      lower[i][j] -= factors.lower[triangle(i, j)];
-      for (std::size_t k = j + 1; k < i; ++k)
-        lower[i][j] -= factors.lower[triangle(i, k)] * lower[k][j];
-    }
-  PlaneMatrix<D, Number> inverse{};
-  for (std::size_t i = 0; i <= D; ++i)
-    for (std::size_t j = 0; j <= i; ++j) {
-      Number sum = i == j ? factors.inverse[i] : factors.inverse[i] * lower[i][j];
-      for (std::size_t k = i + 1; k <= D; ++k)
-        sum += factors.inverse[k] * lower[k][i] * lower[k][j];
-      inverse[triangle(i, j)] = sum;
-    }
-  return inverse;
-}
 
 // Has the interface of Diagonals. The data term of a row includes the ridge.
 template <class T, std::size_t D>
@@ -134,30 +68,38 @@ class PlaneDiagonals {
     return level == 0 ? hierarchy_.fine : hierarchy_.coarse[level - 1];
   }
 
-  // The number of pixels of each row of a slice of the grid.
-  BILATERAL_INLINE Number mass_of(std::size_t slice) const {
-    const T* from =
-        levels_.geometry.pixel_moments.data() + slice * slice_rows * (1 + Planar<D>::slope_matrix);
-    Number number;
-    for (std::size_t lane = 0; lane < slice_rows; ++lane)
-      number[lane] = static_cast<double>(from[lane]);
-    return number;
+  // Numbers of the rows of a slice, in memory: single lanes of a wide vector are slow to write.
+  template <std::size_t N>
+  using Group = std::array<std::array<double, slice_rows>, N>;
+
+  template <std::size_t N>
+  static BILATERAL_INLINE std::array<Number, N> load(const Group<N>& group) {
+    std::array<Number, N> out;
+    for (std::size_t n = 0; n < N; ++n) out[n] = load_lanes<Number>(group[n].data());
+    return out;
   }
+
   static BILATERAL_INLINE void write(Buffer<T>& to, std::size_t slice, const Matrix& matrix) {
+    Group<numbers> group;
+    for (std::size_t i = 0; i < numbers; ++i) store_lanes(group[i].data(), matrix[i]);
+    T* out = to.data() + slice * numbers * slice_rows;
     for (std::size_t i = 0; i < numbers; ++i)
       for (std::size_t lane = 0; lane < slice_rows; ++lane)
-        to[(slice * numbers + i) * slice_rows + lane] = static_cast<T>(matrix[i][lane]);
+        out[i * slice_rows + lane] = static_cast<T>(group[i][lane]);
   }
 
   BILATERAL_INLINE Matrix of_vertices(std::size_t s) const {
-    Matrix matrix{};
+    Group<numbers> group{};
+    const T* mass =
+        levels_.geometry.pixel_moments.data() + s * slice_rows * (1 + Planar<D>::slope_matrix);
     for (std::size_t lane = 0; lane < slice_rows; ++lane)
-      if (const std::size_t v = hierarchy_.fine.vertex[s * slice_rows + lane]; v != nowhere)
+      if (const std::size_t v = hierarchy_.fine.vertex[s * slice_rows + lane]; v != nowhere) {
         for (std::size_t i = 0; i < numbers; ++i)
-          matrix[i][lane] = static_cast<double>(moments_[v * numbers + i]);
-    const Number ridge = smoothness_ * levels_.slopes.ridge * mass_of(s);
-    for (std::size_t d = 1; d <= D; ++d) matrix[triangle(d, d)] += ridge;
-    return matrix;
+          group[i][lane] = static_cast<double>(moments_[v * numbers + i]);
+        const double ridge = smoothness_ * levels_.slopes.ridge * static_cast<double>(mass[lane]);
+        for (std::size_t d = 1; d <= D; ++d) group[triangle(d, d)][lane] += ridge;
+      }
+    return load<numbers>(group);
   }
 
   BILATERAL_INLINE Matrix of_members(std::size_t k, std::size_t s) const {
@@ -166,8 +108,8 @@ class PlaneDiagonals {
     const T* lift = levels_.geometry.levels[k - 1].lift.data();
     const T* weight = weight_[k - 1].data();
     for (std::size_t c = members.first[s]; c < members.first[s + 1]; ++c) {
-      Matrix data;
-      std::array<Number, D> offset;
+      Group<numbers> data;
+      Group<D> offset;
       for (std::size_t lane = 0; lane < slice_rows; ++lane) {
         const std::size_t i = members.to[c * slice_rows + lane];
         for (std::size_t n = 0; n < numbers; ++n)
@@ -175,7 +117,7 @@ class PlaneDiagonals {
         for (std::size_t d = 0; d < D; ++d)
           offset[d][lane] = static_cast<double>(lift[in_groups(i, D, d)]);
       }
-      add_moved<D, Number>(sum, data, offset);
+      add_moved<D, Number>(sum, load<numbers>(data), load<D>(offset));
     }
     return sum;
   }
@@ -205,12 +147,15 @@ class PlaneDiagonals {
     turn += static_cast<T>(levels_.slopes.smoothness) * sum[0];
     for (std::size_t d = 1; d <= D; ++d) sum[triangle(d, d)] += turn;
     const auto lambda = static_cast<double>(smoothness(k));
+    Group<numbers> group;
     for (std::size_t i = 0; i < numbers; ++i) {
       std::array<T, slice_rows> lanes;
       put<slice_rows>(lanes.data(), sum[i]);
       for (std::size_t lane = 0; lane < slice_rows; ++lane)
-        matrix[i][lane] += lambda * static_cast<double>(lanes[lane]);
+        group[i][lane] = lambda * static_cast<double>(lanes[lane]);
     }
+    const Matrix added = load<numbers>(group);
+    for (std::size_t i = 0; i < numbers; ++i) matrix[i] += added[i];
   }
 
   Levels<T, Planar<D>> levels_;

@@ -65,9 +65,9 @@ class PlaneGeometry {
         set_lift(levels[k], hierarchy.transfers[k], places, above, pool);
         levels.emplace_back();
         if (k == 0)
-          add_level<true>(hierarchy, k, places, above, pool);
+          add_level<true>(hierarchy, k, above, pool);
         else
-          add_level<false>(hierarchy, k, places, above, pool);
+          add_level<false>(hierarchy, k, above, pool);
         places = std::move(above);
       }
       levels.back().lift = level_vector<T>(places.size(), D);
@@ -171,8 +171,8 @@ class PlaneGeometry {
 
   // Adds level k + 1 of the hierarchy; `from_grid` if k is 0.
   template <bool from_grid>
-  void add_level(const Hierarchy<T>& hierarchy, std::size_t k, const Places& below,
-                 const Places& places, ThreadPool& pool) {
+  void add_level(const Hierarchy<T>& hierarchy, std::size_t k, const Places& places,
+                 ThreadPool& pool) {
     const Graph<T>& graph = hierarchy.coarse[k];
     const Graph<T>& fine = from_grid ? hierarchy.fine : hierarchy.coarse[k - 1];
     PlaneLevel<T, D>& level = levels[k + 1];
@@ -185,16 +185,16 @@ class PlaneGeometry {
                 scratches[rank].column.resize(graph.rows + 1);
                 for (std::size_t s = part * run; s < std::min(slices, (part + 1) * run); ++s)
                   for (std::size_t lane = 0; lane < slice_rows; ++lane)
-                    join<from_grid>(hierarchy.transfers[k], fine, levels[k], below, graph, level,
-                                    places, s, lane, scratches[rank]);
+                    join<from_grid>(hierarchy.transfers[k], fine, levels[k], graph, level, places,
+                                    s, lane, scratches[rank]);
               });
   }
 
   // Computes the meeting points of one row from those of its members.
   template <bool from_grid>
   static void join(const Transfer& transfer, const Graph<T>& fine, const PlaneLevel<T, D>& finer,
-                   const Places& below, const Graph<T>& graph, PlaneLevel<T, D>& level,
-                   const Places& places, std::size_t s, std::size_t lane, Scratch& scratch) {
+                   const Graph<T>& graph, PlaneLevel<T, D>& level, const Places& places,
+                   std::size_t s, std::size_t lane, Scratch& scratch) {
     const std::size_t row = s * slice_rows + lane;
     const std::size_t first = graph.entry.first[s], columns = graph.entry.first[s + 1] - first;
     scratch.moments.assign(columns + 1, Moments{});
@@ -210,8 +210,7 @@ class PlaneGeometry {
       const std::size_t i = members.to[m * slice_rows + lane];
       if (i >= fine.rows) continue;
       std::array<T, D> lift;
-      for (std::size_t d = 0; d < D; ++d)
-        lift[d] = static_cast<T>(below[i].at[d] - places[row].at[d]);
+      for (std::size_t d = 0; d < D; ++d) lift[d] = finer.lift[in_groups(i, D, d)];
       const std::size_t fs = i / slice_rows, flane = i % slice_rows;
       for (std::size_t c = fine.entry.first[fs]; c < fine.entry.first[fs + 1]; ++c) {
         const std::size_t e = c * slice_rows + flane;

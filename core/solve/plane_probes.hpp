@@ -13,7 +13,7 @@
 #include "grid/edges.hpp"
 #include "grid/positions.hpp"
 #include "multigrid/model.hpp"
-#include "multigrid/plane_diagonals.hpp"
+#include "multigrid/plane_matrix.hpp"
 #include "solve/probes.hpp"
 
 namespace bilateral {

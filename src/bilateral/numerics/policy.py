@@ -74,7 +74,7 @@ SMALL_RIDGE = 1e-5
 CLAMP_MARGIN = 0.05
 """A planar solution may leave the range of the known values by this fraction of it."""
 
-PLANE_GAP_ERROR = 2.0
+PLANE_GAP_ERROR = 1.5
 """Multiplies the error estimate of a planar solve if some vertices have no data: planes turn slowly
 where nothing holds them, so that the first steps say little about the rest."""
 
