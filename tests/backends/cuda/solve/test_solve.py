@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from support.kernel_device import DEVICE
+from support.kernel_device import COMPILED, DEVICE
 
 # isort: split
 import torch
 
 import bilateral
+from bilateral import validation
 from bilateral.backends import cpu
 from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
@@ -32,6 +33,7 @@ from bilateral.torch.cuda import recording_cache, system
 from support.device_grids import HALF, Both, pictures
 from support.edge_tables import table
 from support.layers import layer_options
+from support.memory_check import within_bounds
 
 pytestmark = pytest.mark.interpreter
 
@@ -359,6 +361,27 @@ def test_a_grid_serves_again(kind):
     assert kept.find(second)[0].batch_grid is kept.find(first)[0].batch_grid
     expected, _ = cuda_operators.solve(fail, reference, t[1], c[1], one, None, *options.arguments)
     assert torch.equal(x, expected)
+
+
+@pytest.mark.skipif(COMPILED, reason="the interpreter checks addresses")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("space", [1e-19, 1e-320])
+def test_tiny_weights_of_the_blur(space, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    reference = torch.from_numpy(rng.integers(0, 256, (1, 3, 4, 6)).astype(np.uint8))
+    target = torch.full((1, 1, 4, 6), 1.5, dtype=dtype)
+    confidence = torch.from_numpy(rng.random((1, 1, 4, 6)) < 0.3).to(dtype)
+    options = layer_options((2.0, 40.0, 40.0), 1e-3, 50, "multigrid")
+    weights = validation.blur((1, space, 0.1), 5)
+    options = replace(options, grid=replace(options.grid, blur=weights))
+    for smoothness in (1e-9, 4.0):
+        recording_cache._cache.clear()
+        factor = torch.tensor(smoothness, dtype=torch.float64)
+        with within_bounds(monkeypatch):
+            x, _ = cuda_operators.solve(
+                fail, reference, target, confidence, factor, None, *options.arguments
+            )
+        assert_allclose(x, 1.5, rtol=1e-3)
 
 
 @pytest.mark.smoke
