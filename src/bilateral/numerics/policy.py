@@ -36,7 +36,7 @@ KEEP_GAIN = 0.1
 """A step replaces the kept one if it lowers r^T M^-1 r by this factor, so that copies are rare."""
 DIVERGENCE = 1e6
 """A solve diverged if its last r^T M^-1 r exceeds that of the kept step by this factor. That of a
-healthy solve goes up and down by less."""
+healthy solve goes up and down by less. BestStep of core/solve/pcg.hpp has the same numbers."""
 
 LEVEL_STIFFNESS = 1.3
 """On level k of multigrid, the smoothness is divided by this number to the power k. Without it,
