@@ -1,9 +1,11 @@
 """Frequent mistakes: swapped files, zeros and holes, small maps, names of other libraries."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 pytest.importorskip("typer", reason="the command line needs typer")
 pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
@@ -77,7 +79,7 @@ def test_zeros_in_a_map(here: Path, call: Main) -> None:
         assert code == 0
         [warning] = records(out)[0]["warnings"]
         percent = 100 * np.mean(io.read(here / name) == 0)
-        assert f"0 counts as a depth in {percent:.2g} % of the pixels" in warning
+        assert f"0 counts as a depth in {percent:.2g} % of the known pixels" in warning
         assert "--invalid 0" in warning
         assert err == f"bilateral: {name}: {warning}\n"
     common = ("depth", "depth.png", "photo.png", "-o")
@@ -93,6 +95,39 @@ def test_zeros_in_a_map(here: Path, call: Main) -> None:
     few[0, :3] = 0
     io.write(here / "few.png", few)
     works(call("depth", "few.png", "photo.png", "-o", "f.png"))
+
+
+RAMP = np.linspace(0, 1, 48 * 64).reshape(48, 64)
+
+
+@pytest.mark.parametrize("command", ["depth", "superres"])
+@pytest.mark.parametrize(
+    "depth",
+    [
+        np.where(RAMP < 0.1, 0, 500 + 4000 * RAMP),
+        np.where(RAMP < 0.002, 0, 500 + 4000 * RAMP),
+        4000 * RAMP,
+        np.maximum(4000 * (RAMP - 0.3), 0),
+        np.where(RAMP < 0.1, 0, 255),
+        np.floor(4 * RAMP),
+    ],
+    ids=["holes", "few holes", "relative", "clipped", "mask", "few levels"],
+)
+def test_zeros_are_suspicious_where_the_library_says_so(
+    command: str, depth: NDArray[np.float64], here: Path, call: Main
+) -> None:
+    task = {"depth": tasks.refine_depth, "superres": tasks.superres_depth}[command]
+    photo, values = io.read(here / "photo.png"), np.rint(depth).astype(np.uint16)
+    io.write(here / "map.png", values)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        task(values, photo)
+    common = (command, "map.png", "photo.png", "-o")
+    _, out, _ = call(*common, "o.png", "--json")
+    found = records(out)[0].get("warnings", [])
+    assert ["--invalid 0" in text for text in found] == [True] * len(caught)
+    assert len(caught) == (depth[0, 0] == 0 and depth[-1, -1] == 4500)
+    works(call(*common, "nan.png", "--invalid", "nan"))
 
 
 def test_zeros_in_many_maps_are_one_line(here: Path, call: Main) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import bilateral
-from bilateral import BilateralGrid, ConvergenceWarning
+from bilateral import BilateralGrid, BilateralSolver, ConvergenceWarning
 from bilateral.backends import cpu
 from bilateral.grid import core_of
 from oracles import reference as oracle
@@ -207,6 +207,26 @@ def test_a_solve_that_diverges_warns() -> None:
             assert not info.converged
         diverged += len(caught)
     assert diverged > 0
+
+
+@pytest.mark.parametrize("kind", ["plain", "fixed steps", "robust"])
+def test_a_solve_that_diverged_has_not_converged(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pcg = cpu.pcg
+
+    def diverge(*args: Any, **options: Any) -> cpu.Outcome:
+        outcome = pcg(*args, **options)
+        return outcome._replace(residuals=[1e-9], converged=False, diverged=True, moved=0.0)
+
+    monkeypatch.setattr(cpu, "pcg", diverge)
+    solver = BilateralSolver(
+        BilateralGrid(np.zeros((4, 5), np.uint8)), method="paper" if kind == "fixed steps" else None
+    )
+    solve = solver.solve_robust if kind == "robust" else solver.solve
+    with pytest.warns(ConvergenceWarning, match="diverged"):
+        _, info = solve(np.eye(4, 5), return_info=True)
+    assert not info.converged
 
 
 @pytest.mark.parametrize("preconditioner", PRECONDITIONERS)

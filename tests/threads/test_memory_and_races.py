@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -71,10 +72,29 @@ def test_a_call_without_memory_succeeds_or_raises_memory_error(call: str, tmp_pa
     assert run(code, tmp_path) == "40 of 40\n"
 
 
+class Race(NamedTuple):
+    """A call with an array, and two arrays whose values it alternates between."""
+
+    call: str
+    first: str
+    second: str
+    threads: int = 8
+    pause: float = 0.001
+    calls: int = 60
+
+
+# Of a target, 0.2 % are known, and cells are large: most of a solve collects known pixels, and
+# writes past the end of their memory go far past it. One thread takes longer: there is more time to
+# change the array between two passes.
 RACES = {
-    "target": ("solver.solve_robust(array, iterations=2)", "full", "sparse"),
-    "reference": ("bilateral.BilateralGrid(array, 4)", "photo / np.float32(255)", "-1e9 * full3"),
-    "labels": ("cpu.majority(array, 3, 2)", "small", "small + 2**30"),
+    "target": Race("coarse.solve_robust(array, iterations=2)", "full", "few", threads=1),
+    "large target": Race(
+        "large.solve_robust(array, iterations=2)", "tile(full)", "tile(few)", pause=0.004, calls=30
+    ),
+    "reference": Race(
+        "bilateral.BilateralGrid(array, 4)", "photo / np.float32(255)", "-1e9 * full3"
+    ),
+    "labels": Race("cpu.majority(array, 3, 2)", "small", "small + 2**30"),
 }
 
 
@@ -83,23 +103,29 @@ RACES = {
     "race", [pytest.param(name, marks=[smoke] * (name == "labels")) for name in RACES]
 )
 def test_another_thread_may_change_an_array_during_a_call(race: str, tmp_path: Path) -> None:
-    call, first, second = RACES[race]
+    call, first, second, threads, pause, calls = RACES[race]
     code = (
         INPUTS
         + f"""
     full3, small = np.dstack([full] * 3), rng.integers(0, 3, shape).astype(np.int32)
+    few = np.where(rng.random(shape) < 0.002, full, np.float32(np.nan))
+    tile = lambda a: np.tile(a, (4, 4) + (1,) * (a.ndim - 2))
+    coarse, large = (
+        bilateral.BilateralSolver(bilateral.BilateralGrid(a, 32)) for a in (photo, tile(photo))
+    )
     first, second = {first}, {second}
+    bilateral.set_num_threads({threads})
     array, ended = first.copy(), threading.Event()
 
     def change():
         while not ended.is_set():
             for values in (second, first):
                 np.copyto(array, values, casting="unsafe")
-                time.sleep(0.001)
+                time.sleep({pause})
 
     thread = threading.Thread(target=change)
     thread.start()
-    for _ in range(60):
+    for _ in range({calls}):
         try:
             {call}
         except ValueError:  # the array was invalid at the moment of its check

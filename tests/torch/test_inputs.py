@@ -12,6 +12,7 @@ from torch import Tensor
 
 import bilateral
 import bilateral.torch
+from bilateral.backends import cpu
 from bilateral.torch import BilateralSolver
 
 PHOTO = torch.rand(3, 12, 16, generator=torch.Generator().manual_seed(0))
@@ -207,6 +208,19 @@ def test_tensors_on_several_devices_are_refused() -> None:
 
     with FakeTensorMode(), pytest.raises(ValueError, match=r"reference: .*on cuda.*got .*on cpu"):
         solve(torch.zeros(3, 4, 4), torch.zeros(1, 4, 4, device="cuda"))
+
+
+def test_a_solve_that_diverged_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    pcg = cpu.pcg
+
+    def diverge(*args: Any, **options: Any) -> cpu.Outcome:
+        outcome = pcg(*args, **options)
+        return outcome._replace(residuals=[1e-9], converged=False, diverged=True)
+
+    monkeypatch.setattr(cpu, "pcg", diverge)
+    target = torch.eye(4).expand(1, 1, 4, 4).clone().requires_grad_()
+    with pytest.warns(bilateral.ConvergenceWarning, match="diverged"):
+        bilateral.torch.solve(torch.zeros(1, 1, 4, 4), target, torch.ones(1, 1, 4, 4))
 
 
 def test_a_solve_that_ends_too_early_warns_where_it_was_called() -> None:

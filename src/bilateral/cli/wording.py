@@ -31,6 +31,14 @@ def command_line_words(text: str) -> str:
     return _KEYWORD.sub(_option, _CALL.sub(_command, text))
 
 
+def zeros_warning(fraction: float) -> str:
+    """Say that this fraction of the known pixels of a depth map is 0 and may be unknown."""
+    return (
+        f"0 counts as a depth in {100 * fraction:.2g} % of the known pixels. If 0 means unknown, "
+        f"add --invalid 0; if it is a depth, --invalid nan."
+    )
+
+
 def _command(match: re.Match[str]) -> str:
     name, arguments, plain_name = match.groups()
     words = ["bilateral", COMMAND_OF_FUNCTION[name or plain_name]]

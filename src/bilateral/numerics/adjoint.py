@@ -103,7 +103,7 @@ class Adjoint:
         if outcome.residuals:
             adjoint._error = outcome.residuals[-1]
             reached = outcome.converged or adjoint._error <= options.tolerance
-            outcome = outcome._replace(converged=reached)
+            outcome = outcome._replace(converged=reached and not outcome.diverged)
         if adjoint.may_have_gaps:
             adjoint._set_gaps(~adjoint._solver.vertices_with_data())
         x = system.solution(problem.system, y, problem.system.bounds)

@@ -185,12 +185,7 @@ def warn_if_not_converged(
     steps = len(outcome.residuals)
     if outcome.diverged:
         warnings.warn(
-            f"the solve diverged within {steps} steps: rounding errors exceed the data term, "
-            f"because smoothness={smoothness:g} is too large for these confidences. The result is "
-            f"the best step, within the range of the known values. Use a smaller smoothness or "
-            f"larger confidences.",
-            ConvergenceWarning,
-            stacklevel,
+            divergence_message(steps, f"smoothness={smoothness:g}"), ConvergenceWarning, stacklevel
         )
         return
     if outcome.converged or options.fixed_steps or options.tolerance == 0 or steps == 0:
@@ -204,4 +199,13 @@ def warn_if_not_converged(
         f"a smaller smoothness (now {smoothness:g}) make the problem easier.",
         ConvergenceWarning,
         stacklevel,
+    )
+
+
+def divergence_message(steps: int, smoothness: str) -> str:
+    """Say that a solve diverged, and what to do. `smoothness` names the argument."""
+    return (
+        f"the solve diverged within {steps} steps: rounding errors exceed the data term, because "
+        f"{smoothness} is too large for these confidences. The result is the best step, within the "
+        f"range of the known values. Use a smaller smoothness or larger confidences."
     )

@@ -30,6 +30,15 @@ STEP_NOISE = 0.05
 ERROR_WINDOW = 256
 """The error estimate compares two windows of at most this many steps."""
 
+KEEP_FROM = 25
+"""From this step on, a solve keeps a copy of its best step: the one with the least r^T M^-1 r. A
+solve that converges as usual ends before."""
+KEEP_GAIN = 0.1
+"""A step replaces the kept one if it lowers r^T M^-1 r by this factor, so that copies are rare."""
+DIVERGENCE = 1e6
+"""A solve diverged if its last r^T M^-1 r exceeds that of the kept step by this factor. That of a
+healthy solve goes up and down by less. BestStep of core/solve/pcg.hpp has the same numbers."""
+
 LEVEL_STIFFNESS = 1.3
 """On level k of multigrid, the smoothness is divided by this number to the power k. Without it,
 aggregation would make the level too stiff for the smooth errors that it must represent."""

@@ -81,6 +81,7 @@ class Solve(NamedTuple):
         residuals, converged = outcome.residuals, outcome.converged
         if options.fixed_steps or options.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= options.tolerance
+            converged = converged and not outcome.diverged
             converged = converged and pcg.estimate_holds(grid, *problem, options.tolerance)
         if reduced is not None:  # clipping would change the sums of the channels
             vertices = reduced.expand(y)
@@ -143,6 +144,7 @@ class Solve(NamedTuple):
             pcg.warn_if_not_converged(rounds.outcome, options, self.smoothness, stacklevel + 2)
             # Later rounds weigh all finite values, with and without confidence.
             solutions.append(system.solution(rounds.system, rounds.y, _finite_range(values)))
+            converged = converged and not rounds.outcome.diverged
             converged = converged and pcg.estimate_holds(
                 grid, rounds.system, options.preconditioner, options.tolerance
             )

@@ -23,7 +23,7 @@ from bilateral import validation
 from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning
 from bilateral.numerics.adjoint import Adjoint, Outputs
-from bilateral.numerics.pcg import Outcome
+from bilateral.numerics.pcg import Outcome, divergence_message
 from bilateral.torch import handles, inputs, vmap
 from bilateral.torch.options import SCHEMA, LayerOptions
 
@@ -388,8 +388,12 @@ def _warn(adjoint: Adjoint, outcome: Outcome) -> None:
 
 
 def _warn_of(outcome: Any, options: LayerOptions) -> None:
-    """Warn if a solve on a CUDA device ended too early."""
+    """Warn if a solve on a CUDA device diverged or ended too early."""
     tolerance = options.solve.tolerance
+    if outcome.diverged:
+        message = divergence_message(len(outcome.residuals), "the smoothness")
+        warnings.warn(message, ConvergenceWarning, _level())
+        return
     if outcome.converged or tolerance == 0 or not outcome.residuals:
         return
     warnings.warn(

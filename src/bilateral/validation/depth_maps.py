@@ -19,6 +19,11 @@ _SAME_RATIO = 0.05
 class ZeroDepthWarning(UserWarning):
     """Zeros in a depth map look like missing data."""
 
+    def __init__(self, message: str, fraction: float = 0.0) -> None:
+        super().__init__(message)
+        self.fraction = fraction
+        """Fraction of the known pixels that are 0."""
+
 
 def depth_not_swapped(task: str, name: str, depth: ArrayLike, reference: ArrayLike) -> None:
     """Raise if a depth map has three channels and its photograph has one."""
@@ -111,9 +116,8 @@ def warn_of_zeros(name: str, values: Array, known: Array, stacklevel: int) -> No
     level = 2 * (above.min() - low) if above.size else low
     if low <= max(_GAP * high, next_ - low, level):
         return
-    warnings.warn(
+    message = (
         f"{name}: {100 * fraction:.2g} % of the known pixels are 0, and nearly all others are far "
-        f"from 0. If 0 marks unknown pixels, give invalid=0; otherwise they count as depths.",
-        ZeroDepthWarning,
-        stacklevel + 1,
+        f"from 0. If 0 marks unknown pixels, give invalid=0; otherwise they count as depths."
     )
+    warnings.warn(ZeroDepthWarning(message, fraction), stacklevel=stacklevel + 1)

@@ -46,6 +46,20 @@ def test_a_speck_beside_another_object_gets_the_colour_around_it(bench):
     assert_allclose(x[35, 84], chroma(NAVY), atol=1.5)
 
 
+@pytest.mark.parametrize("step", [2, 3])
+def test_dots_along_an_edge_do_not_get_the_colour_of_a_far_object(step):
+    # Each cell has several dots, so that their vertices lead to the object of the same luma.
+    gray = np.full((80, 120), 175, np.uint8)
+    gray[:, 60:] = 125
+    gray[60:, 40:80] = gray[4:60:step, 60] = 150
+    marked = np.stack([gray] * 3, axis=2)
+    ochre, violet, green = (190, 170, 110), (120, 125, 180), (110, 180, 100)
+    marked[10:14, 5:40], marked[10:14, 80:110], marked[66:72, 45:75] = ochre, violet, green
+    x = chroma(colorize(gray, marked, sigma_xy=10))
+    assert (np.linalg.norm(x[4:48:step, 60] - chroma(green), axis=1) > 40).all()
+    assert_allclose(x[75, 60], chroma(green), atol=1.5)
+
+
 def test_a_speck_with_a_stroke_keeps_the_colour_of_the_stroke(bench):
     gray, marked = bench
     gray[30:32, 25:27] = 130
@@ -95,9 +109,13 @@ def test_no_chroma_is_outside_the_range_of_the_strokes(seed, shape, sigma_xy):
 
 
 def slowly_filled(values, unknown, luma):
-    """The same in loops: one round after another, from the pixels of earlier rounds."""
+    """The same in loops: one round after another, from the pixels of earlier rounds.
+
+    The first round is for pixels with similar known ones.
+    """
     values, known = values.reshape(luma.shape).copy(), ~unknown.reshape(luma.shape)
     height, width = luma.shape
+    least = 1.0
     while not known.all():
         before, filled = known.copy(), values.copy()
         for i, j in np.argwhere(~before):
@@ -109,9 +127,9 @@ def slowly_filled(values, unknown, luma):
                 at = (min(max(i + y - 2, 0), height - 1), min(max(j + x - 2, 0), width - 1))
                 weight = before[at] * np.exp(-abs(luma[at] - luma[i, j]))
                 total, mass = total + weight * values[at], mass + weight
-            if mass > 0:
+            if mass > least:
                 filled[i, j], known[i, j] = total / mass, True
-        values = filled
+        values, least = filled, 0.0
     return values.reshape(-1)
 
 
@@ -124,10 +142,17 @@ def test_filling_agrees_with_loops(seed, height, width, fraction):
     unknown = rng.random(height * width) < fraction
     unknown[rng.integers(unknown.size)] = False
     expected = slowly_filled(values, unknown, luma)
-    indices = np.flatnonzero(unknown)
-    fill_from_window(values, indices, indices, luma)
+    fill_from_window(values, np.flatnonzero(unknown), luma)
     assert_allclose(values, expected, atol=1e-12)
     assert_array_equal(values[~unknown], expected[~unknown])
+
+
+def test_filling_starts_at_similar_pixels():
+    luma = np.array([[0.0, 9.0, 8.0, 8.0, 8.0, 8.0]])
+    values = np.array([5.0, 0, 0, 0, 1, 1], complex)
+    # The only known pixel near the first of these is one beyond an edge.
+    fill_from_window(values, np.array([1, 2, 3]), luma)
+    assert_allclose(values[1:], 1, atol=0.01)
 
 
 def test_luma_far_above_white_ends():

@@ -10,6 +10,7 @@ from support.kernel_device import COMPILED
 import torch
 
 from bilateral.backends.cuda.multigrid import hierarchy
+from bilateral.backends.cuda.solve.report import DIVERGED
 from bilateral.torch.cuda import capacity, graphs, recording, recording_cache
 from bilateral.torch.cuda import operators as cuda_operators
 from bilateral.torch.cuda.adjoint import gradients, solve_adjoint
@@ -203,6 +204,16 @@ def test_a_recording_that_is_outgrown_stays_within_its_memory(monkeypatch, kind,
         made._compute_grid_results()
         made._splat_values()
         made._start(1)
-        *facts, _ = made._report.tolist()[: recording.HEADER]
+        facts = made._report.tolist()[:DIVERGED]
     assert made._suitable_preconditioner(facts, 1.0) is None
     assert made.outgrown
+
+
+@pytest.mark.smoke
+@pytest.mark.usefixtures("eager_graphs")
+def test_a_report_of_divergence_is_no_convergence():
+    steps = graphs.Steps("pyramid", 3, lambda _: None, lambda _: None, None)
+    for diverged in (0.0, 1.0):
+        report = [0.0] * DIVERGED + [diverged, 1.0, 0.1, 0.01, 0.001]
+        outcome, _ = steps.finish(report, list)
+        assert outcome == ([0.1, 0.01, 0.001], not diverged, bool(diverged))

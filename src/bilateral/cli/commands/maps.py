@@ -20,10 +20,8 @@ from bilateral.cli.files.mistakes import (
     read_map,
     refuse_smaller_map,
     refuse_smaller_photo,
-    warn_of_zeros,
 )
 from bilateral.cli.files.units import Units
-from bilateral.tasks.depth.refine import PRESETS
 
 Array = NDArray[Any]
 
@@ -141,10 +139,7 @@ def depth(
                 dtype=dtype,
             )
 
-        result = maps.refine(files, raw, refine)
-        if not invalid and not PRESETS[preset].zero_is_unknown:
-            warn_of_zeros(raw, known, result.confidence)
-        return result
+        return maps.refine(files, raw, refine)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence, "mask": mask}
     return Command(inputs, process, maps.read_truth)
@@ -196,10 +191,7 @@ def superres(
                 dtype=dtype,
             )
 
-        result = maps.refine(files, raw, enlarge)
-        if not invalid:
-            warn_of_zeros(raw, result.confidence)
-        return result
+        return maps.refine(files, raw, enlarge)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence}
     return Command(inputs, process, maps.read_truth)

@@ -9,13 +9,15 @@ from typing import Any
 
 import bilateral
 from bilateral import ConvergenceWarning
-from bilateral.cli.files.mistakes import ZerosWarning
+from bilateral.cli.wording import zeros_warning
 from bilateral.validation import ZeroDepthWarning
 
 _PACKAGE = str(Path(bilateral.__file__).parent)
 
 _logs: dict[int, list[str]] = {}
 """The log of each thread, by its identifier."""
+_discarded: dict[int, tuple[type[Warning], ...]] = {}
+"""Categories that a thread discards, by its identifier."""
 
 
 @contextmanager
@@ -29,6 +31,16 @@ def collect_warnings(log: list[str]) -> Iterator[None]:
 
 
 @contextmanager
+def discard_warnings(categories: tuple[type[Warning], ...]) -> Iterator[None]:
+    """Discard warnings of these categories in this thread."""
+    _discarded[threading.get_ident()] = categories
+    try:
+        yield
+    finally:
+        del _discarded[threading.get_ident()]
+
+
+@contextmanager
 def redirect_warnings() -> Iterator[None]:
     """Send the warnings of this package to the log of their thread; discard all others.
 
@@ -36,11 +48,15 @@ def redirect_warnings() -> Iterator[None]:
     """
 
     def append(message: Warning | str, category: type[Warning], filename: str, *_: Any) -> None:
-        if issubclass(category, ZeroDepthWarning):  # the command line has its own, once per run
+        thread = threading.get_ident()
+        if issubclass(category, _discarded.get(thread, ())):
             return
         about_inputs = issubclass(category, UserWarning) and filename.startswith(_PACKAGE)
-        if about_inputs or issubclass(category, ConvergenceWarning | ZerosWarning):
-            _logs.get(threading.get_ident(), []).append(" ".join(str(message).split()))
+        if about_inputs or issubclass(category, ConvergenceWarning):
+            text = str(message)
+            if isinstance(message, ZeroDepthWarning):
+                text = zeros_warning(message.fraction)
+            _logs.get(thread, []).append(" ".join(text.split()))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.cli.command import FileSet, Result
+from bilateral.cli.display.warning_log import discard_warnings
 from bilateral.cli.files.inputs import Reader
 from bilateral.cli.files.outputs import output_dtype
 from bilateral.cli.files.units import Units
+from bilateral.validation import ZeroDepthWarning
 
 Array = NDArray[Any]
 Refine = Callable[..., Array]
@@ -32,7 +34,10 @@ class MapFiles:
         photo = self.reader.photo(files.paths["reference"])
         confidence = self.reader.optional_single_channel(files.paths.get("confidence"))
         values = self.units.from_file(raw)
-        x = refine(values, photo, confidence, dtype=self.units.working_dtype(raw))
+        # Whoever names the unknown numbers has decided about 0.
+        discarded = (ZeroDepthWarning,) if self.units.invalid else ()
+        with discard_warnings(discarded):
+            x = refine(values, photo, confidence, dtype=self.units.working_dtype(raw))
         output = self.to_file(x, raw.dtype, files)
         if pages:
             return Result(output, x[0], photo[0], values[0], pages=True)

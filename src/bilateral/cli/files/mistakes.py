@@ -1,6 +1,5 @@
 """Recognize frequent mistakes with input files, and say what to do."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,8 @@ from bilateral.io.messages import printable, size_text
 
 Array = NDArray[Any]
 
-_FEW_ZEROS = 0.001
-"""Fraction of zeros in a map below which they may be true values."""
 _SUM_DEVIATION = 0.02
 """Largest deviation of a sum of probabilities from 1 by rounding."""
-
-
-class ZerosWarning(UserWarning):
-    """A map has zeros that may mean unknown."""
 
 
 def read_map(reader: Reader, path: Path, photo_path: Path, order: str) -> Array:
@@ -90,29 +83,6 @@ def refuse_holes(path: Path, raw: Array, depth: Array, kind: str) -> None:
         f"{printable(path)}: expected {expected}, got {value:g} in {_percent(holes)} of the "
         f"pixels. Fill these holes first: bilateral depth DEPTH IMAGE -o PATH{option}"
     )
-
-
-def warn_of_zeros(raw: Array, *weights: Array | None) -> None:
-    """Warn if zeros of a map count as depths and may mean unknown.
-
-    Parameters
-    ----------
-    raw : (H, W) array
-        Numbers in the file.
-    *weights : (H, W) arrays or None
-        Masks and confidences; a pixel without weight is unknown already.
-    """
-    zeros = raw == 0
-    for weight in weights:
-        if weight is not None:
-            zeros &= weight != 0
-    if zeros.mean() >= _FEW_ZEROS:
-        warnings.warn(
-            f"0 counts as a depth in {_percent(zeros)} of the pixels. If 0 means unknown, add "
-            f"--invalid 0; if it is a depth, --invalid nan.",
-            ZerosWarning,
-            stacklevel=2,
-        )
 
 
 def _look_swapped(reader: Reader, path: Path, photo_path: Path) -> bool:

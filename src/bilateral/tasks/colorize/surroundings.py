@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.filters.labels import find_regions
 from bilateral.grid import BilateralGrid
 from bilateral.numerics.system import vertices_with_data
 
@@ -17,35 +18,45 @@ _FEW_PIXELS = 0.25
 """A vertex of one pixel, or of this many per pixel of a cell's side, may be a speck."""
 _VISIBLE = 12.0
 """Smallest difference of chroma that makes a speck, in 8-bit grey levels."""
-_FEW, _WITHOUT_DATA = 1, 2
-"""The two kinds of specks."""
+_FEW, _WITHOUT_DATA, _STROKED = 1, 2, 3
+"""Kinds of vertices: two of specks, and those with a stroke; 0 for all others."""
+_SMALL_REGION = 0.3
+"""A region of the picture of this many pixels per pixel of a cell's side may be a speck."""
+_SAME_LUMA = 16.0
+"""Largest difference of luma inside such a region, between neighbours, in 8-bit grey levels."""
 _RADIUS = 2
 _CROSS = [(y, x) for y in range(-2, 3) for x in range(-2, 3) if (y == 0) != (x == 0)]
 _WINDOW = [(y, x) for y in range(-2, 3) for x in range(-2, 3) if 0 < y * y + x * x < 8]
 """Offsets of the pixels that colour a speck: a square of 5 x 5 without its corners."""
 _SIGMA = 32.0
 """Difference of luma, in 8-bit grey levels, that divides the weight of a pixel by e."""
+_LEAST_MASS = 1.0
+"""Sum of weights that colours a pixel in the first round: similar pixels come first."""
 _MAX_LEVEL = 1024.0
 """Luma is clipped here, so that no weight vanishes in float32."""
 
 
 class Specks:
-    """Finds the vertices of a grid that would show as specks, and colours their pixels.
+    """Finds the pixels that would show as specks, and colours them.
 
-    Such a vertex has no stroke of its own, and is one of two kinds:
+    Such a pixel lies in a vertex without a stroke, and is one of two kinds:
 
-    - It has very few pixels. Its value comes along a chain of vertices from strokes that may be
-      far away.
+    - Its vertex has very few pixels, or the pixel and those next to it of similar luma are very
+      few. Its value comes along a chain of vertices from strokes that may be far away.
     - No chain leads to a stroke, and the vertex and its neighbours have fewer pixels than a tile.
       A larger part without strokes keeps the value that the solve gives it.
     """
 
     def __init__(self, grid: BilateralGrid, levels: Array, cell: float) -> None:
         self._grid = grid
-        self._luma = (np.clip(levels, 0, _MAX_LEVEL) / _SIGMA).astype(np.float32)
+        clipped = np.clip(levels, 0, _MAX_LEVEL).astype(np.float32)
+        self._luma = clipped / np.float32(_SIGMA)
         mass = grid.splat(np.ones(grid.shape, np.float32))
         self._few = mass <= max(1, _FEW_PIXELS * cell)
         self._small = grid.blur(mass) < cell * cell
+        regions, _ = find_regions(clipped, np.ones(grid.shape, np.bool_), _SAME_LUMA)
+        sizes = np.bincount(regions.reshape(-1))
+        self._isolated = np.flatnonzero((sizes <= max(1, _SMALL_REGION * cell))[regions])
 
     def recolor(self, chroma: Array, weights: Array) -> None:
         """Replace the chroma (H, W, 2) of specks in place; `weights` (H, W) are those of strokes.
@@ -55,19 +66,19 @@ class Specks:
         like those next to it, or like the mean.
         """
         weight = self._grid.splat(weights)
-        without_data = self._small & ~vertices_with_data(self._grid, weight)
-        few = self._few & (weight == 0) & ~without_data
-        kinds = np.where(without_data, _WITHOUT_DATA, np.where(few, _FEW, 0)).astype(np.float32)
-        if not kinds.any() or kinds.all():
-            return
+        kinds = np.where(self._few, np.float32(_FEW), np.float32(0))
+        kinds[self._small & ~vertices_with_data(self._grid, weight)] = _WITHOUT_DATA
+        kinds[weight > 0] = _STROKED
         kind = self._grid.slice(kinds).reshape(-1)
+        kind[self._isolated] = np.maximum(kind.take(self._isolated), _FEW)
+        kind[kind == _STROKED] = 0
         pixels = np.flatnonzero(kind != 0)
         # One complex number per pixel halves the number of accesses.
         values = chroma.view(np.result_type(chroma.dtype, np.complex64)).reshape(-1)
         changes = (kind.take(pixels) == _WITHOUT_DATA) | _stand_out(values, pixels, chroma.shape[1])
         specks = pixels[changes]
         solved = values.take(specks)
-        fill_from_window(values, pixels, specks, self._luma)
+        fill_from_window(values, specks, self._luma)
         same = (kind.take(specks) == _FEW) & (np.abs(values.take(specks) - solved) <= _VISIBLE)
         values[specks[same]] = solved[same]
 
@@ -81,13 +92,12 @@ def _stand_out(values: Array, pixels: NDArray[np.intp], width: int) -> NDArray[n
     return result
 
 
-def fill_from_window(
-    values: Array, unknown: NDArray[np.intp], wanted: NDArray[np.intp], luma: Array
-) -> None:
-    """Give each wanted pixel a mean of the known ones in a window around it, in place.
+def fill_from_window(values: Array, unknown: NDArray[np.intp], luma: Array) -> None:
+    """Give each unknown pixel a mean of the known ones in a window around it, in place.
 
-    A difference d of luma divides the weight of a pixel by ``exp(d)``. Pixels without a known one
-    in the window follow when their neighbours are known, or keep their value if none ever is.
+    A difference d of luma divides the weight of a pixel by ``exp(d)``. Pixels with similar known
+    ones in the window come first; the others follow when their neighbours are known. A pixel that
+    no known one ever reaches keeps its value.
 
     Parameters
     ----------
@@ -95,29 +105,37 @@ def fill_from_window(
         Complex, row by row.
     unknown : (N,) array of int
         Indices into `values`.
-    wanted : (M,) array of int
-        Those of them that get a new value.
     luma : (H, W) array
     """
-    flat = luma.reshape(-1)
     known = np.ones(values.size, np.bool_)
     known[unknown] = False
-    while wanted.size:
-        own = flat.take(wanted)
-        total = np.zeros(wanted.size, values.dtype)
-        mass = np.zeros(wanted.size, values.real.dtype)
-        for neighbours in _neighbours(wanted, luma.shape, _WINDOW):
-            distance = np.abs(flat.take(neighbours) - own)
-            weight = np.exp(np.negative(distance, out=distance), out=distance)
-            weight *= known.take(neighbours)
-            total += weight * values.take(neighbours)
-            mass += weight
-        found = mass > 0
-        if not found.any():
+    least = _LEAST_MASS
+    while unknown.size:
+        total, mass = _sums(values, known, unknown, luma)
+        found = mass > least
+        if not (least or found.any()):
             return
-        values[wanted[found]] = total[found] / mass[found]
-        known[wanted[found]] = True
-        wanted = wanted[~found]
+        values[unknown[found]] = total[found] / mass[found]
+        known[unknown[found]] = True
+        unknown = unknown[~found]
+        least = 0.0
+
+
+def _sums(
+    values: Array, known: NDArray[np.bool_], pixels: NDArray[np.intp], luma: Array
+) -> tuple[Array, Array]:
+    """Weighted sum of the known values in the window around each pixel, and sum of the weights."""
+    flat = luma.reshape(-1)
+    own = flat.take(pixels)
+    total = np.zeros(pixels.size, values.dtype)
+    mass = np.zeros(pixels.size, values.real.dtype)
+    for neighbours in _neighbours(pixels, luma.shape, _WINDOW):
+        distance = np.abs(flat.take(neighbours) - own)
+        weight = np.exp(np.negative(distance, out=distance), out=distance)
+        weight *= known.take(neighbours)
+        total += weight * values.take(neighbours)
+        mass += weight
+    return total, mass
 
 
 def _neighbours(

@@ -11,7 +11,7 @@ import torch
 
 from bilateral.backends.cuda.constants import holding
 from bilateral.backends.cuda.solve import pcg
-from bilateral.backends.cuda.solve.report import HEADER
+from bilateral.backends.cuda.solve.report import CONVERGED, DIVERGED, HEADER
 
 _FIRST_STEPS = {"multigrid": 2, "pyramid": 8, "jacobi": 8}
 """Steps in the first graph of a solve."""
@@ -110,10 +110,12 @@ class Steps:
         Returns the outcome, and whether any step was replayed.
         """
         replayed = steps = self._first_steps + self._repeats * self._more_steps
-        while not report[HEADER - 1] and steps < self._max_iterations:
+        while not report[CONVERGED] and steps < self._max_iterations:
             self._replay_more()
             steps += self._more_steps
             report = read()
         errors = pcg.trim_errors(report[HEADER : HEADER + steps])
         self._repeats = max(0, -(-(len(errors) - self._first_steps) // self._more_steps))
-        return pcg.Outcome(errors, bool(report[HEADER - 1])), steps > replayed
+        diverged = bool(report[DIVERGED])
+        outcome = pcg.Outcome(errors, bool(report[CONVERGED]) and not diverged, diverged)
+        return outcome, steps > replayed

@@ -17,7 +17,7 @@ from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats
 from bilateral.backends.cuda.solve.iteration import Iteration
-from bilateral.backends.cuda.solve.report import HEADER, new_report, write_report
+from bilateral.backends.cuda.solve.report import DIVERGED, new_report, write_report
 from bilateral.numerics import policy
 from bilateral.torch.cuda.adjoint import AdjointSolution, AdjointSystem, adjoint_tolerance
 from bilateral.torch.cuda.batch_grid import build_batch_grid
@@ -218,7 +218,7 @@ class Recording:
             self._steps.replay()
             out = self._slice()
             report = self.read_report()
-            kind = self._suitable_preconditioner(report[: HEADER - 1], smoothness)
+            kind = self._suitable_preconditioner(report[:DIVERGED], smoothness)
             if kind != self._kind:
                 return kind
             outcome, continued = self._steps.finish(report, self.read_report)

@@ -73,7 +73,7 @@ def solve(
 
 def accept_tolerance(outcome: pcg.Outcome, options: LayerOptions) -> pcg.Outcome:
     """Count an exact solve as converged if its error is below the requested tolerance."""
-    if not options.solve.exact or not outcome.residuals:
+    if not options.solve.exact or not outcome.residuals or outcome.diverged:
         return outcome
     converged = outcome.converged or outcome.residuals[-1] <= options.solve.tolerance
     return outcome._replace(converged=converged)
@@ -108,22 +108,24 @@ def _set_up(
     images, height, width = grid.shape
     pixels = height * width
     factor = torch.tensor(smoothness, dtype=torch.float64, device=weight.device)
-    if not policy.float32_is_enough(smoothness, pixels, min_confidence, grid.room / images):
+    is_stiff = not policy.float32_is_enough(smoothness, pixels, min_confidence, grid.room / images)
+    if is_stiff:
         weight = weight.double()
     bare, loose = count_loose(grid, weight, factor).tolist()
     kind = choose_preconditioner(options, smoothness, pixels, min_confidence, bare, loose, images)
     arguments = factor, kind, bare > 0, options.solve.max_iterations
-    system = _system(batch_grid, weight, *arguments)
+    system = _system(batch_grid, weight, is_stiff, *arguments)
     return system, estimate_holds(options, kind, loose, pixels)
 
 
-def _system(batch_grid: BatchGrid, weight: Tensor, *arguments: Any) -> System:
+def _system(batch_grid: BatchGrid, weight: Tensor, is_stiff: bool, *arguments: Any) -> System:
     """Make a system, in float64 if float32 does not suffice."""
     system = System(batch_grid, weight, *arguments)
     fine = system.preconditioner
     needs_float64 = isinstance(fine, VCycle) and bool(fine.has_faint_component)
     if weight.dtype != torch.float64 and needs_float64:
         system = System(batch_grid, weight.double(), *arguments)
+    system.is_stiff = is_stiff or needs_float64
     if system.with_data is not None and bool(system.with_data.all()):
         system.with_data = None
     return system
@@ -142,9 +144,8 @@ def _finish_by_multigrid(
     if left <= 0:
         return system, x, outcome._replace(converged=False)
     has_gaps = system.with_data is not None
-    system = _system(
-        system.batch_grid, system.weight, system.smoothness, "multigrid", has_gaps, left
-    )
+    arguments = system.smoothness, "multigrid", has_gaps, left
+    system = _system(system.batch_grid, system.weight, system.is_stiff, *arguments)
     x = x.to(system.weight.dtype)
     last = system.improve(b.to(x.dtype), x, scale, options.solve.stop_tolerance)
     return system, x, last._replace(residuals=outcome.residuals + last.residuals)

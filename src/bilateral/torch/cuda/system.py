@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -75,7 +77,15 @@ def estimate_holds(
 
 def pcg_options(max_iterations: int, tolerance: float) -> PcgOptions:
     """Return the options of conjugate gradients, with the constants that the CPU shares."""
-    return PcgOptions(max_iterations, tolerance, policy.ERROR_WINDOW, policy.STEP_NOISE)
+    return PcgOptions(
+        max_iterations,
+        tolerance,
+        error_window=policy.ERROR_WINDOW,
+        step_noise=policy.STEP_NOISE,
+        keep_from=policy.KEEP_FROM,
+        keep_gain=policy.KEEP_GAIN,
+        divergence=policy.DIVERGENCE,
+    )
 
 
 class System:
@@ -112,6 +122,8 @@ class System:
         self.kind = kind
         self.with_data: Tensor | None = None
         """Which vertices are connected to data; None: all."""
+        self.is_stiff = False
+        """Whether the smoothness term may hide the mean of a component from a solve."""
         self._max_iterations = max_iterations
         grid, n = batch_grid.grid, batch_grid.bistochastized(weight.dtype)
         self.matrix = Laplacian(grid, n, batch_grid.blur, weight, smoothness)
@@ -149,16 +161,34 @@ class System:
         return push_pull(self.grid, b, self.weight)
 
     def improve(self, b: Tensor, x: Tensor, scale: Tensor | None, tolerance: float) -> pcg.Outcome:
-        """Improve the start x of A x = b in place, to an error relative to `scale`."""
-        return pcg.solve(
-            self.matrix,
-            self.preconditioner,
-            b,
-            x,
-            scale,
-            self.with_data,
-            pcg_options(self._max_iterations, tolerance),
-        )
+        """Improve the start x of A x = b in place, to an error relative to `scale`.
+
+        A stiff system is solved again until the means of its components are right, too.
+        """
+        residuals: list[float] = []
+        while True:
+            outcome = pcg.solve(
+                self.matrix,
+                self.preconditioner,
+                b,
+                x,
+                scale,
+                self.with_data,
+                pcg_options(self._max_iterations - len(residuals), tolerance),
+            )
+            residuals += outcome.residuals
+            takes_all_steps = tolerance < 0 and not outcome.diverged
+            if not self.is_stiff or takes_all_steps or not residuals:
+                return outcome
+            shift = self._components.shift(self.weight, b, x, scale)
+            is_last = len(residuals) >= self._max_iterations
+            if not outcome.converged or shift <= tolerance or is_last:
+                converged = outcome.converged and shift <= tolerance
+                return pcg.Outcome(residuals, converged, outcome.diverged)
+
+    @cached_property
+    def _components(self) -> components.Components:
+        return components.Components(self.grid)
 
     def values_in_gaps(self, b: Tensor) -> Tensor | None:
         """Compute the pyramid start for parts without data; None if x has it there already."""

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from support.kernel_device import DEVICE
+from support.kernel_device import COMPILED, DEVICE
 
 # isort: split
 import torch
 
 import bilateral
+from bilateral import validation
 from bilateral.backends import cpu
 from bilateral.backends.cuda.grid import pyramid_transfer
 from bilateral.backends.cuda.grid import splat as splatting
@@ -22,6 +23,7 @@ from bilateral.backends.cuda.grid.bistochastize import bistochastize
 from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.solve import components, pcg
 from bilateral.backends.cuda.solve.input_stats import compute_input_stats, count_loose
+from bilateral.backends.cuda.solve.iteration import Iteration
 from bilateral.backends.cuda.solve.preconditioner import Preconditioner
 from bilateral.numerics.policy import LOWEST_EIGENVALUE
 from bilateral.torch import handles as kept
@@ -31,6 +33,7 @@ from bilateral.torch.cuda import recording_cache, system
 from support.device_grids import HALF, Both, pictures
 from support.edge_tables import table
 from support.layers import layer_options
+from support.memory_check import within_bounds
 
 pytestmark = pytest.mark.interpreter
 
@@ -153,6 +156,137 @@ def test_multigrid_checks_errors_that_other_preconditioners_miss(kind):
     assert ((mine.cpu() - exact) ** 2).mean().sqrt() <= 3e-3
 
 
+@pytest.mark.smoke
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_shifts_of_components_leave_residuals_of_mean_0(dtype):
+    both = Both(pictures(23, 2, 8, 9), 2.0)
+    rng, count = np.random.default_rng(24), both.grid.room
+    weight = torch.from_numpy(rng.random(count) * (rng.random(count) < 0.4)).to(DEVICE, dtype)
+    b, x = (torch.from_numpy(rng.normal(size=(count, 2))).to(DEVICE, dtype) for _ in range(2))
+    b *= weight[:, None]
+    parts, before = components.Components(both.grid), x.clone()
+    of = components.find_components(both.grid.edges).cpu().numpy()
+    scale = torch.full((2, 2), 3.0, dtype=torch.float64, device=DEVICE)
+    largest = parts.shift(weight, b, x, scale)
+    shift = (x - before).cpu().double().numpy()
+    residual = (b - weight[:, None] * x).cpu().double().numpy()
+    for part in np.unique(of):
+        chosen = of == part
+        assert_allclose(residual[chosen].sum(0), 0, atol=1e-5)
+        if weight.cpu().numpy()[chosen].sum() == 0:
+            assert_array_equal(shift[chosen], 0)
+        assert_allclose(np.ptp(shift[chosen], axis=0), 0, atol=1e-6)
+    mass, first = both.grid.mass.cpu().numpy(), int(both.grid.first_vertex[1])
+    squares = mass[:, None] * shift**2
+    rms = np.sqrt([squares[:first].sum(0) / 72, squares[first:].sum(0) / 72])
+    assert_allclose(largest, rms.max() / 3, rtol=1e-5)
+    assert parts.shift(weight, b, x, None) <= 1e-6
+
+
+def shades(seed, images=1):
+    """A gray reference of two shades, whose parts are not connected."""
+    rng = np.random.default_rng(seed)
+    return torch.from_numpy(rng.integers(0, 2, (images, 1, 4, 5)).astype(np.uint8) * 200)
+
+
+@pytest.mark.parametrize("kind", ["multigrid", "pyramid", "jacobi"])
+@pytest.mark.parametrize(
+    ("smoothness", "unit"),
+    [(1e9, 1.0), (1e16, 1.0), (1e28, 1.0), (4.0, 1e-25)],
+)
+def test_the_means_of_stiff_problems_are_the_cpus(smoothness, unit, kind):
+    rng = np.random.default_rng(20)
+    reference, confidence = shades(21, 2), rng.random((2, 1, 4, 5))
+    target, h = (torch.from_numpy(rng.random((2, 2, 4, 5))) for _ in range(2))
+    confidence = torch.from_numpy(unit * confidence * (confidence < 0.4))
+    options = layer_options((2.0, 64.0, 64.0), 1e-3, 100, kind)
+    problem = reference, target, confidence, torch.tensor(smoothness, dtype=torch.float64)
+    expected, handle = operators.kernels["solve"](*problem, None, *options.arguments)
+    recording_cache._cache.clear()
+    moved = [t.to(DEVICE) for t in problem]
+    mine, own = cuda_operators.solve(fail, *moved, None, *options.arguments)
+    assert_allclose(mine.cpu(), expected, atol=2e-3)
+    if smoothness / unit > 1e20:  # adjoint solves diverge
+        return
+    around = reference, h, confidence, problem[3]
+    gradient = operators.kernels["apply_adjoint"](handle, *around, *options.arguments)
+    moved = [t.to(DEVICE) for t in around]
+    found = cuda_operators.apply_adjoint(fail, own, *moved, *options.arguments)
+    assert_allclose(found.cpu(), gradient, atol=0.03 * float(gradient.abs().max()))
+
+
+@pytest.mark.smoke
+def test_no_step_is_the_start_of_a_stiff_problem():
+    target = torch.rand(1, 1, 4, 5, generator=torch.Generator().manual_seed(0)).double()
+    options = layer_options((2.0, 64.0, 64.0), 1e-3, 0, "pyramid")
+    found = []
+    for smoothness in (1e3, 1e28):
+        factor = torch.tensor(smoothness, dtype=torch.float64)
+        problem = [t.to(DEVICE) for t in (shades(22), target, torch.ones_like(target), factor)]
+        arguments = *problem, None, *options.arguments
+        found.append(cuda_operators.solve(lambda *_: None, *arguments)[0])
+    assert torch.equal(*found)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("kind", ["pyramid", "jacobi"])
+def test_images_that_diverge_keep_their_best_step(kind):
+    both, rng = Both(pictures(7, 2, 6, 8)), np.random.default_rng(8)
+    n = bistochastize(both.grid, HALF, torch.float64, LOWEST_EIGENVALUE)
+    weight = torch.from_numpy(rng.uniform(0.1, 1, both.grid.room)).to(DEVICE)
+    b = torch.from_numpy(rng.normal(size=(both.grid.room, 2))).to(DEVICE)
+    one = torch.ones((), dtype=torch.float64, device=DEVICE)
+    A = Laplacian(both.grid, n, HALF, weight, one)
+    options = system.pcg_options(7, -1.0)._replace(keep_from=3)
+
+    def iterate(spoil):
+        x = torch.zeros_like(b)
+        iteration = Iteration(A, Preconditioner(A, kind), b, x, one.expand(2, 2), None, options)
+        results = []
+        for step in range(7):
+            if step == 5 and spoil:
+                begin = int(both.grid.first_vertex[1])
+                for v in (iteration._r, iteration._u):
+                    v[begin:, 1] *= 1e9
+            iteration.step()
+            iteration.finish()
+            results.append(x.clone())
+        return begin if spoil else 0, results, iteration.diverged.view(2, 2).tolist()
+
+    _, healthy, diverged = iterate(spoil=False)
+    assert diverged == [[0, 0], [0, 0]]
+    begin, spoiled, diverged = iterate(spoil=True)
+    assert diverged == [[0, 0], [0, 1]]
+    assert torch.equal(spoiled[-1][:begin], healthy[-1][:begin])
+    assert torch.equal(spoiled[-1][begin:, 0], healthy[-1][begin:, 0])
+    assert any(torch.equal(spoiled[-1][begin:, 1], x[begin:, 1]) for x in healthy[2:5])
+
+
+@pytest.mark.smoke
+def test_a_solve_that_diverged_warns():
+    options = layer_options((2.0, 64.0, 64.0), 0.0, 60, "pyramid")
+    with pytest.warns(bilateral.ConvergenceWarning, match=r"diverged within 2 steps.*smoothness"):
+        operators._warn_of(pcg.Outcome([0.5, 0.0], False, True), options)
+
+
+@pytest.mark.parametrize("kind", ["pyramid", "jacobi"])
+@pytest.mark.parametrize("seed", [8, 37])
+def test_steps_beyond_rounding_errors_stay_near_the_solution(seed, kind):
+    rng = np.random.default_rng(seed)
+    shape = 1, 1, *rng.integers(4, 7, 2)
+    reference = torch.from_numpy((rng.integers(0, 6, shape) * 40).astype(np.uint8))
+    target = torch.from_numpy(rng.random(shape))
+    smoothness = torch.tensor(1e28, dtype=torch.float64)
+    options = layer_options((2.0, 64.0, 64.0), 0.0, 60, kind)
+    recording_cache._cache.clear()
+    moved = [t.to(DEVICE) for t in (reference, target, torch.ones_like(target), smoothness)]
+    x, _ = cuda_operators.solve(lambda *_: None, *moved, None, *options.arguments)
+    # So smooth a solution is the mean of each connected part.
+    nearly = {"sigma_xy": 2, "sigma_luma": 64, "smoothness": 1e6, "tolerance": 1e-8}
+    precise = bilateral.solve(reference[0, 0].numpy(), target[0, 0].numpy(), **nearly)
+    assert np.sqrt(np.mean((x[0, 0].cpu().numpy() - precise) ** 2)) <= 0.01
+
+
 @pytest.mark.parametrize("kind", ["pyramid", "multigrid"])
 @pytest.mark.parametrize(
     ("images", "references", "confidences", "dense"),
@@ -227,6 +361,27 @@ def test_a_grid_serves_again(kind):
     assert kept.find(second)[0].batch_grid is kept.find(first)[0].batch_grid
     expected, _ = cuda_operators.solve(fail, reference, t[1], c[1], one, None, *options.arguments)
     assert torch.equal(x, expected)
+
+
+@pytest.mark.skipif(COMPILED, reason="the interpreter checks addresses")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("space", [1e-19, 1e-320])
+def test_tiny_weights_of_the_blur(space, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    reference = torch.from_numpy(rng.integers(0, 256, (1, 3, 4, 6)).astype(np.uint8))
+    target = torch.full((1, 1, 4, 6), 1.5, dtype=dtype)
+    confidence = torch.from_numpy(rng.random((1, 1, 4, 6)) < 0.3).to(dtype)
+    options = layer_options((2.0, 40.0, 40.0), 1e-3, 50, "multigrid")
+    weights = validation.blur((1, space, 0.1), 5)
+    options = replace(options, grid=replace(options.grid, blur=weights))
+    for smoothness in (1e-9, 4.0):
+        recording_cache._cache.clear()
+        factor = torch.tensor(smoothness, dtype=torch.float64)
+        with within_bounds(monkeypatch):
+            x, _ = cuda_operators.solve(
+                fail, reference, target, confidence, factor, None, *options.arguments
+            )
+        assert_allclose(x, 1.5, rtol=1e-3)
 
 
 @pytest.mark.smoke

@@ -1,4 +1,6 @@
-"""Find the connected components of the grid that have data."""
+"""Find the connected components of the grid: those that have data, and their constants."""
+
+import math
 
 import torch
 import triton
@@ -16,14 +18,73 @@ _SHORTCUTS = 4
 
 def with_data(grid: Grid, weight: Tensor) -> Tensor:
     """Return whether each vertex is connected to a vertex with a weight above 0."""
-    root = _find_components(grid.edges)
+    root = find_components(grid.edges)
     marks = torch.zeros_like(root)
     count = root.shape[0]
     _mark_roots[(triton.cdiv(count, _BLOCK),)](root, weight, marks, count, BLOCK=_BLOCK)
     return marks.index_select(0, root) > 0
 
 
-def _find_components(edges: Edges) -> Tensor:
+class Components:
+    """The components of a grid, with their vertices one after another."""
+
+    def __init__(self, grid: Grid) -> None:
+        root = find_components(grid.edges)
+        self._grid = grid
+        self._order = torch.argsort(root, stable=True)
+        _, self._of, self._sizes = torch.unique_consecutive(
+            root[self._order], return_inverse=True, return_counts=True
+        )
+
+    def shift(self, weight: Tensor, b: Tensor, x: Tensor, scale: Tensor | None) -> float:
+        """Shift each component of x so that its residuals sum to 0, as core/solve/components.hpp.
+
+        Since L 1 = 0, that sum is sum c (t - x) exactly. The shift removes the one error that a
+        large smoothness hides from conjugate gradients. Components without weight stay.
+
+        Parameters
+        ----------
+        weight, b, x : Tensor
+            (n_vertices,), (n_vertices, K) and (n_vertices, K). x is changed in place.
+        scale : Tensor, optional
+            (B, K), as for `Iteration`.
+
+        Returns
+        -------
+        float
+            The shift of the worst channel, RMS over its image and relative to `scale`, or 0 if it
+            is a rounding error.
+        """
+        wide = weight.double()[:, None]
+        residual = (b.double() - wide * x.double())[self._order]
+        # Sums of segments have a fixed order, unlike atomic sums.
+        total = _sum_segments(wide[self._order], self._sizes)
+        shift = _sum_segments(residual, self._sizes) / torch.where(total > 0, total, torch.inf)
+        of_vertex = torch.empty_like(residual)
+        of_vertex[self._order] = shift[self._of]
+        value = x.double() + of_vertex
+        x.copy_(value)
+        size = value.abs().amax(0)
+        if scale is None:
+            scale = self._rms(value)
+            scale = torch.where(scale > 0, scale, 1)
+        rms = self._rms(of_vertex)
+        visible = rms > 8 * torch.finfo(x.dtype).eps * (size + scale)
+        return float(torch.where(visible, rms / scale, 0).amax())
+
+    def _rms(self, v: Tensor) -> Tensor:
+        """Return the root mean square over the pixels of each image: (B, K)."""
+        squares = self._grid.mass[:, None] * v * v
+        pixels = math.prod(self._grid.shape[1:])
+        return (_sum_segments(squares, self._grid.first_vertex.diff()) / pixels).sqrt()
+
+
+def _sum_segments(rows: Tensor, sizes: Tensor) -> Tensor:
+    """Sum so many rows after another."""
+    return torch.segment_reduce(rows, "sum", lengths=sizes.long(), axis=0)
+
+
+def find_components(edges: Edges) -> Tensor:
     """Return the lowest vertex of each vertex's component.
 
     Each round hooks roots to lower roots, then shortens the paths to the roots.

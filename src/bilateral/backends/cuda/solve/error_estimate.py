@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from bilateral.backends.cuda.grid.image_parts import ratio, sum_parts
+from bilateral.backends.cuda.solve.best_step import is_better, is_diverged
 
 
 @triton.jit
@@ -68,6 +69,7 @@ def _remaining_error(
 @triton.jit
 def judge_step(
     state,
+    best,
     max_iterations,
     place_in_batch,
     k,
@@ -80,11 +82,13 @@ def judge_step(
     """Estimate the error of each channel of an image after a step, and end those that converged.
 
     `state` is (parts, norm, alpha, scale, numbers, lengths, errors, finished, done, step) of an
-    `Iteration`, and `place_in_batch` is the image, the number of images, and the number of programs
-    per image. FIXED: always make `max_iterations` steps.
+    `Iteration`, `best` is (kept_norm, start_norm, diverged), and `place_in_batch` is the image, the
+    number of images, and the number of programs per image. FIXED: always make `max_iterations`
+    steps.
     """
     image, images, programs = place_in_batch
     parts, norm, alpha, scale, numbers, lengths, errors, finished, done, step = state
+    kept_norm, start_norm, diverged = best
     place = image * KP + k
     scalars = parts, norm, alpha, finished
     new_norm, _, new_alpha = step_lengths(*scalars, image, images, programs, k, KP, PP)
@@ -99,7 +103,13 @@ def judge_step(
         error /= tl.where(rms > 0, rms, 1.0)
     else:
         error /= tl.load(scale + place)
+    start = tl.where(s == 0, new_norm, tl.load(start_norm + place))
+    kept = tl.load(kept_norm + place)
+    kept = tl.where(is_better(new_norm, kept, s, numbers), new_norm, kept)
     if tl.load(done + image) == 0:
+        tl.store(start_norm + place, start)
+        tl.store(kept_norm + place, kept)
+        tl.store(diverged + place, is_diverged(new_norm, kept, start, numbers))
         tl.store(lengths + s * images * KP + place, length)
         tl.store(norm + place, new_norm)
         tl.store(alpha + place, new_alpha)

@@ -48,6 +48,12 @@ class PcgOptions(NamedTuple):
     """The error estimate compares two windows of at most this many steps."""
     step_noise: float
     """Smallest tolerance, in machine epsilons: smaller steps do not change the solution."""
+    keep_from: int
+    """The best step is kept from this step on."""
+    keep_gain: float
+    """A step replaces the kept one if it lowers r^T M^-1 r by this factor."""
+    divergence: float
+    """An iteration diverged if its r^T M^-1 r exceeds that of the kept step by this factor."""
 
 
 class Iteration:
@@ -88,6 +94,7 @@ class Iteration:
         self._r, self._q, self._s, self._y, self._d, self._u = (
             torch.empty_like(x) for _ in range(6)
         )
+        self._best = torch.empty_like(x) if options.max_iterations > options.keep_from else None
         grid, channels = matrix.grid, x.shape[1]
         self._prefix = PrefixSums(grid, x, channels)
         self._coarse = x.new_empty(
@@ -112,18 +119,23 @@ class Iteration:
         epsilon = torch.finfo(self._x.dtype).eps
         limit = max(options.tolerance, options.step_noise * epsilon)
         pixels = float(math.prod(grid.shape[1:]))
-        self._numbers = constant((limit, pixels), torch.float64, device)
+        best = options.keep_from, options.keep_gain, options.divergence, epsilon**2
+        self._numbers = constant((limit, pixels, *best), torch.float64, device)
         size = images * padded
-        # r^T z and alpha of the step before; the lengths and the errors of all steps.
-        zeros = torch.zeros(2 * size + steps * (size + images), **wide)
-        self._norm, self._alpha, self._lengths, errors = zeros.split_with_sizes(
-            [size, size, steps * size, steps * images]
+        # r^T z of the step before, of the best step and of the start; alpha of the step before; the
+        # lengths and the errors of all steps.
+        zeros = torch.zeros(4 * size + steps * (size + images), **wide)
+        self._norm, self._kept_norm, self._start_norm, self._alpha, self._lengths, errors = (
+            zeros.split_with_sizes([size] * 4 + [steps * size, steps * images])
         )
         self.errors = errors.view(steps, images)
         """Estimated error after each step; 0 for steps that an image did not make."""
-        states = torch.zeros(size + 2 * images, dtype=torch.int32, device=device)
-        self._finished, self.done, self._step = states.split_with_sizes([size, images, images])
-        """`done`, per image: 1 if it has converged, 2 if it has made all steps, else 0."""
+        states = torch.zeros(2 * (size + images), dtype=torch.int32, device=device)
+        self._finished, self.diverged, self.done, self._step = states.split_with_sizes(
+            [size, size, images, images]
+        )
+        """`done`, per image: 1 if it has converged, 2 if it has made all steps, else 0. `diverged`,
+        per channel: 1 if the last step is far worse than the best, else 0."""
         if padded > channels:
             self._finished.view(images, padded)[:, channels:] = 1
         window = max(2, min(steps // 3 + 1, options.error_window))
@@ -137,10 +149,11 @@ class Iteration:
         self._judge_and_sum_coarse()
 
     def finish(self) -> None:
-        """Write x. More steps may follow."""
+        """Write x: the last step, or the best in channels that diverged. More steps may follow."""
         grid, prefix = self._A.grid, self._prefix
-        step_kernels.write_solution[(triton.cdiv(grid.room, prefix.block),)](
-            *(self._x, self._u, self._A.n, grid.total, grid.room, self._x.shape[1]),
+        step_kernels.write_solution[(grid.programs, grid.shape[0])](
+            *(self._x, self._u, self._best, self.diverged, self._A.n),
+            *(grid.first_vertex, self._x.shape[1]),
             KP=prefix.padded,
             BLOCK=prefix.block,
         )
@@ -152,6 +165,7 @@ class Iteration:
             *(self._A.pixels, self._active),
             *(self._parts, self._norm, self._alpha, self._finished, self.done),
             *(None if self._factors is None else prefix.sums, prefix.parts),
+            *(self._best, self._kept_norm, self._step, self._numbers),
             grid.first_vertex,
             self._x.shape[1],
             SQUARES=self._scale is None,
@@ -171,6 +185,7 @@ class Iteration:
             *(self._factors, self._coarse, count, self._x.shape[1]),
             *(self._parts, self._norm, self._alpha, self._scale, self._numbers),
             *(self._lengths, self.errors, self._finished, self.done, self._step),
+            *(self._kept_norm, self._start_norm, self.diverged),
             *(self.errors.shape[0], images, grid.programs),
             FIRST=first,
             FIXED=self._fixed,

@@ -19,6 +19,8 @@ class Outcome(NamedTuple):
     residuals: list[float]
     """Estimated error after each step, of the worst channel."""
     converged: bool
+    diverged: bool
+    """Whether rounding errors grew in some channel, so that its solution is the best step."""
 
 
 def solve(
@@ -35,7 +37,7 @@ def solve(
     The parameters are those of `Iteration`.
     """
     if options.max_iterations == 0:
-        return Outcome([], converged=False)
+        return Outcome([], converged=False, diverged=False)
     iteration = Iteration(matrix, preconditioner, b, x, scale, active, options)
     for step in range(1, options.max_iterations + 1):
         iteration.step()
@@ -44,7 +46,8 @@ def solve(
             break
     iteration.finish()
     errors = trim_errors(iteration.errors[:step].amax(1).tolist())
-    return Outcome(errors, bool((iteration.done == 1).all()))
+    diverged = bool(iteration.diverged.any())
+    return Outcome(errors, bool((iteration.done == 1).all()) and not diverged, diverged)
 
 
 def trim_errors(errors: list[float]) -> list[float]:

@@ -10,8 +10,10 @@ from bilateral.backends.cuda.kernel import kernel
 from bilateral.backends.cuda.solve.input_stats import InputStats
 from bilateral.backends.cuda.solve.iteration import Iteration
 
-HEADER = 12
-"""Numbers before the errors of all steps. The last one is 1 if all images have converged."""
+HEADER = 13
+"""Numbers before the errors of all steps."""
+CONVERGED, DIVERGED = HEADER - 1, HEADER - 2
+"""Places of two of them."""
 _STEPS_AT_ONCE = 32
 """Steps whose errors are reduced at a time."""
 
@@ -42,7 +44,8 @@ def write_report(
     - 8: the smallest sum of weights of an image;
     - 9: the largest number of invalid weights of an image;
     - 10: the largest number of values of an image that are not finite;
-    - 11: whether all images have converged.
+    - 11: whether some channel diverged;
+    - 12: whether all images have converged, as their errors say.
     """
     steps, images = iteration.errors.shape
     _write[(1,)](
@@ -50,7 +53,9 @@ def write_report(
         *(loose_counts, overflow, has_faint_component),
         *(stats.weight_sum, stats.invalid_weights, stats.nonfinite_values),
         stats.weight_sum.stride(0),
+        *(iteration.diverged, iteration.diverged.shape[0]),
         *(iteration.done, iteration.errors, steps, images),
+        PD=triton.next_power_of_2(iteration.diverged.shape[0]),
         PI=triton.next_power_of_2(images),
         STEPS=_STEPS_AT_ONCE,
     )
@@ -61,7 +66,7 @@ def _put(out, at, value):
     tl.store(out + at, value.to(tl.float64))
 
 
-@kernel("stride", "steps", "images")
+@kernel("stride", "channels", "steps", "images")
 def _write(
     out,
     total,
@@ -75,10 +80,13 @@ def _write(
     invalid_weights,
     nonfinite_values,
     stride,
+    diverged,
+    channels,
     done,
     errors,
     steps,
     images,
+    PD: tl.constexpr,
     PI: tl.constexpr,
     STEPS: tl.constexpr,
 ):
@@ -97,9 +105,11 @@ def _write(
     _put(out, 9, tl.max(tl.load(invalid_weights + i * stride, mask=mask, other=0), 0))
     _put(out, 10, tl.max(tl.load(nonfinite_values + i * stride, mask=mask, other=0), 0))
     converged = (tl.load(done + i, mask=mask, other=1) == 1).to(tl.int32)
-    _put(out, 11, tl.min(converged, 0))
+    c = tl.arange(0, PD)
+    _put(out, 11, tl.max(tl.load(diverged + c, mask=c < channels, other=0), 0))
+    _put(out, 12, tl.min(converged, 0))
     for at in range(0, steps, STEPS):
         step = at + tl.arange(0, STEPS)
         both = (step < steps)[:, None] & mask[None, :]
         error = tl.load(errors + step[:, None] * images + i[None, :], mask=both, other=0)
-        tl.store(out + 12 + step, tl.max(error, 1), mask=step < steps)
+        tl.store(out + 13 + step, tl.max(error, 1), mask=step < steps)

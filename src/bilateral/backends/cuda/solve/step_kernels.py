@@ -7,10 +7,11 @@ that needs a sum adds up all parts: that takes less time than another kernel.
 import triton
 import triton.language as tl
 
-from bilateral.backends.cuda.blocks import program_rows, row_channels
+from bilateral.backends.cuda.blocks import row_channels
 from bilateral.backends.cuda.grid.image_parts import part_of_image
 from bilateral.backends.cuda.grid.pyramid_transfer import range_sums, sum_ancestors
 from bilateral.backends.cuda.kernel import kernel
+from bilateral.backends.cuda.solve.best_step import is_better
 from bilateral.backends.cuda.solve.error_estimate import judge_step, step_lengths
 
 
@@ -105,6 +106,10 @@ def update(
     done,
     sums,
     part_sums,
+    best,
+    kept_norm,
+    step,
+    numbers,
     first_vertex,
     channels,
     SQUARES: tl.constexpr,
@@ -114,7 +119,8 @@ def update(
 ):
     """Make a step of u and r, or with b start from x; and write prefix sums of r in this part.
 
-    The start is u = n x and r = b - q. SQUARES: also sum x^2 over the pixels.
+    The start is u = n x and r = b - q. If u is the best step so far, it is copied to `best` first,
+    unless that is None. SQUARES: also sum x^2 over the pixels.
     """
     program, image = tl.program_id(0), tl.program_id(1)
     programs, images = tl.num_programs(0), tl.num_programs(1)
@@ -125,8 +131,12 @@ def update(
         # Loads overlap with the sums of the parts here, and with the work on a block below.
         ahead = _read_vectors(vectors, pixels, begin, end, channels, k, BLOCK)
         scalars = parts, norm, alpha, finished
-        _, beta_k, alpha_k = step_lengths(*scalars, image, images, programs, k, KP, PP)
-        step = alpha_k.to(u.dtype.element_ty)[None, :]
+        norm_k, beta_k, alpha_k = step_lengths(*scalars, image, images, programs, k, KP, PP)
+        if best is not None:
+            kept = tl.load(kept_norm + image * KP + k)
+            better = is_better(norm_k, kept, tl.load(step + image), numbers)
+            is_best = tl.max(better.to(tl.int32), 0) != 0
+        length = alpha_k.to(u.dtype.element_ty)[None, :]
         beta = beta_k.to(u.dtype.element_ty)[None, :]
     before, movement = tl.zeros((KP,), tl.float64), tl.zeros((BLOCK, KP), tl.float64)
     squares = tl.zeros((BLOCK, KP), tl.float64)
@@ -141,9 +151,12 @@ def update(
             product += beta * tl.where(beta > 0, last_product, 0.0)
             tl.store(d + to, direction, mask=both)
             tl.store(s + to, product, mask=both)
-            solution += step * direction
+            if best is not None:  # noqa: SIM102 (Triton compiles both sides of "and")
+                if is_best:
+                    tl.store(best + to, solution, mask=both & better[None, :])
+            solution += length * direction
             tl.store(u + to, solution, mask=both)
-            residual -= step * product
+            residual -= length * product
             movement += (m * direction * direction).to(tl.float64)
             if SQUARES:
                 squares += (m * solution * solution).to(tl.float64)
@@ -205,6 +218,9 @@ def judge_and_sum_coarse(
     finished,
     done,
     step,
+    kept_norm,
+    start_norm,
+    diverged,
     max_iterations,
     images,
     programs,
@@ -229,6 +245,7 @@ def judge_and_sum_coarse(
             state = parts, norm, alpha, scale, numbers, lengths, errors, finished, done, step
             judge_step(
                 state,
+                (kept_norm, start_norm, diverged),
                 max_iterations,
                 (program, images, programs),
                 k,
@@ -252,10 +269,20 @@ def judge_and_sum_coarse(
             tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
 
 
-@kernel("room")
-def write_solution(x, u, n, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
-    """Write x = u / n."""
-    i, mask = program_rows(total, room, BLOCK)
-    to, both = row_channels(i, mask, channels, tl.arange(0, KP))
-    n_i = tl.load(n + i, mask=mask, other=1)[:, None]
-    tl.store(x + to, tl.load(u + to, mask=both, other=0) / n_i, mask=both)
+@kernel()
+def write_solution(
+    x, u, best, diverged, n, first_vertex, channels, KP: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Write x = u / n, with the best step for u in channels that diverged."""
+    program, image = tl.program_id(0), tl.program_id(1)
+    begin, end = part_of_image(first_vertex, image, program, tl.num_programs(0))
+    k = tl.arange(0, KP)
+    worse = (tl.load(diverged + image * KP + k) != 0)[None, :]
+    for at in range(begin, end, BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        to, both = row_channels(i, i < end, channels, k)
+        solution = tl.load(u + to, mask=both, other=0)
+        if best is not None:
+            solution = tl.where(worse, tl.load(best + to, mask=both & worse, other=0), solution)
+        n_i = tl.load(n + i, mask=i < end, other=1)[:, None]
+        tl.store(x + to, solution / n_i, mask=both)
