@@ -93,9 +93,9 @@ preconditioner, reference_max
     batch = inputs.batch(reference, target, confidence)
     options = LayerOptions.checked(arguments, batch.reference.shape[1])
     lam = inputs.smoothness(smoothness)
+    stages = planar.stages(options, iterations, target)
     known = torch.isfinite(batch.target).all(1, keepdim=True)
     images, values, weights = inputs.zero_unknown(batch)
-    stages = planar.stages(options, iterations, target)
     y, grid = autograd.solve(images, values, weights, lam, None, stages[0])
     for stage in stages[1:]:
         weights = torch.where(known, weight(loss, y - values), 0)
