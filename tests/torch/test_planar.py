@@ -90,16 +90,51 @@ def test_dtypes_and_shapes() -> None:
     assert half.grad.dtype == torch.bfloat16
 
 
-def test_operators_keep_their_promises() -> None:
-    photo, target, confidence, smoothness = (v.unsqueeze(0) for v in example(3, 2))
+def operator_arguments() -> tuple[list[Tensor], tuple[Any, ...]]:
+    """Return reference, target, confidence with an empty part, smoothness; and the options."""
+    photo, target, confidence, smoothness = example(3, 2)
+    confidence[..., 3:] = 0
     options = LayerOptions.checked(EXACT | {"blur": "paper", "reference_max": None}, 3)
-    given = photo, target, confidence, smoothness[0]
-    _, handle = operators.solve(*given, None, *options.arguments)
-    t, c, s = with_grad(*given[1:])
-    torch.library.opcheck(operators.solve, (photo, t, c, s, None, *options.arguments))
+    return [photo[None], target[None], confidence[None], smoothness], options.arguments
+
+
+def test_operators_keep_their_promises() -> None:
+    (photo, *given), options = operator_arguments()
+    _, handle = operators.solve(photo, *given, None, *options)
+    t, c, s = with_grad(*given)
+    torch.library.opcheck(operators.solve, (photo, t, c, s, None, *options))
     for transposed in (False, True):
-        matrix = handle, photo, t, c, s, transposed
-        torch.library.opcheck(operators.apply_planes, (*matrix, *options.arguments))
+        torch.library.opcheck(
+            operators.apply_planes, (handle, photo, t, c, s, transposed, *options)
+        )
+
+
+def test_the_transposed_matrix() -> None:
+    (photo, target, *others), options = operator_arguments()
+    _, handle = operators.solve(photo, target, *others, None, *options)
+    generator = torch.Generator().manual_seed(3)
+    g, h = (torch.rand(target.shape, generator=generator, dtype=target.dtype) for _ in range(2))
+    forward = operators.apply_planes(handle, photo, g, *others, False, *options)
+    backward = operators.apply_planes(handle, photo, h, *others, True, *options)
+    torch.testing.assert_close((forward * h).sum(), (backward * g).sum())
+    assert (forward[..., 3:] != 0).all()
+    assert (backward[..., 3:] == 0).all()
+
+
+def test_each_image_has_its_own_penalties_if_they_follow_the_noise() -> None:
+    photo, noise, confidence, _ = example(1, 1, shape=(24, 24))
+    photo, options = 0.1 * photo, EXACT | {"smoothness": 0.1}
+    ramp = torch.linspace(0, 1, 24, dtype=torch.float64).expand_as(noise)
+    targets = torch.stack([ramp + 0.3 * noise, ramp + 0.6 * noise])
+
+    def f(t: Tensor) -> Tensor:
+        return bilateral.torch.solve(photo, t, confidence, slope_ridge=None, **options)
+
+    alone = torch.stack([f(t) for t in targets])
+    fixed = bilateral.torch.solve(photo, targets, confidence, **options)
+    assert (alone - fixed).abs().amax((1, 2, 3)).min() > 1e-3
+    for found in (f(targets), torch.vmap(f)(targets)):
+        torch.testing.assert_close(found, alone, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("ridge", [1e-3, None])

@@ -199,9 +199,7 @@ class _Solve(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
         *tensors, options = args
-        return vmap.solve(
-            info, in_dims, tensors, lambda *own: _apply(_Solve, *own, options), options
-        )
+        return vmap.solve(info, in_dims, tensors, lambda *folded: _apply(_Solve, *folded, options))
 
 
 def _backward_of_solve(ctx: Any, h: Tensor | None) -> Grads:

@@ -321,8 +321,7 @@ def _(_: Tensor, reference: Tensor, g: Tensor, confidence: Tensor | None, *__: A
 
 @_vmap_of("solve")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-    options = LayerOptions.from_arguments(*args[5:])
-    return vmap.solve(info, in_dims, args[:5], lambda *own: solve(*own, *args[5:]), options)
+    return vmap.solve(info, in_dims, args[:5], lambda *folded: solve(*folded, *args[5:]))
 
 
 @_vmap_of("apply_adjoint")

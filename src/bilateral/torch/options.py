@@ -51,8 +51,3 @@ class LayerOptions:
             *(getattr(self.grid, name) for name in _GRID_NAMES),
             *(getattr(self.solve, name) for name in _SOLVE_NAMES),
         )
-
-    @property
-    def matrix_depends_on_target(self) -> bool:
-        """Whether the slope penalties follow the noise of the target."""
-        return self.solve.planar and self.solve.slope_ridge is None

@@ -25,7 +25,7 @@ def solve(batch: inputs.Batch, smoothness: Tensor, options: LayerOptions) -> Ten
     """Solve a batch of CPU tensors."""
     check_device(batch.target)
     reference, target, confidence = inputs.zero_unknown(batch)
-    if options.matrix_depends_on_target:  # every image has a matrix of its own
+    if options.solve.slope_ridge is None:  # every image has a matrix of its own
         confidence = torch.ones_like(target[:, :1]) if confidence is None else confidence
         confidence = confidence.expand(target.shape[0], -1, -1, -1)
     y, _ = autograd.solve(reference, target, confidence, smoothness, None, options)

@@ -8,22 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilateral.torch.options import LayerOptions
-
 Dims = Sequence[int | None]
 
 
-def solve(
-    info: Any,
-    in_dims: Dims,
-    tensors: Sequence[Any],
-    call: Callable[..., Any],
-    options: LayerOptions,
-) -> Any:
+def solve(info: Any, in_dims: Dims, tensors: Sequence[Any], call: Callable[..., Any]) -> Any:
     """Batch an operator of (reference, target, confidence, smoothness, like)."""
     reference, target, confidence, smoothness, like = tensors
     dims = in_dims[:5]
-    if dims[3] is not None or options.matrix_depends_on_target:
+    if dims[3] is not None:
         return one_by_one(info.batch_size, dims, tensors, call)
     if dims[0] is None and dims[2] is None:
         assert dims[1] is not None
