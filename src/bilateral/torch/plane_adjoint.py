@@ -70,6 +70,8 @@ class PlaneAdjoint:
         slopes = planar.slope_weights(grid, checked.values, weights, system, options)
         adjoint = cls(grid, smoothness, options, system, slopes)
         solution = adjoint._solver.solve(system, None)
+        if adjoint._has_gaps:
+            adjoint._set_data()
         outcome = solution.outcome
         if outcome.residuals:
             reached = outcome.converged or outcome.residuals[-1] <= options.tolerance
@@ -147,10 +149,14 @@ class PlaneAdjoint:
         """Return which vertices are connected to data; None: all."""
         if self._with_data is None and self._has_gaps:
             self._solver.solve(self._system, None, steps=0)
-            with_data = self._solver.vertices_with_data()
-            self._has_gaps = not bool(with_data.all())
-            self._with_data = with_data if self._has_gaps else None
+            self._set_data()
         return self._with_data
+
+    def _set_data(self) -> None:
+        """Take over which vertices were connected to data in the last solve."""
+        with_data = self._solver.vertices_with_data()
+        self._has_gaps = not bool(with_data.all())
+        self._with_data = with_data if self._has_gaps else None
 
 
 def _rms(pixels: Array) -> Array:
