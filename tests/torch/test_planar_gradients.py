@@ -98,6 +98,20 @@ def test_gradients_without_a_confidence_and_without_a_ridge() -> None:
     check(f, target, smoothness)
 
 
+def test_slopes_that_no_data_determine_are_constants_without_a_ridge() -> None:
+    """A part with one known pixel takes its slopes from its surroundings."""
+    photo, target, confidence, _ = example(1, 1, shape=(12, 16))
+    photo = photo.round()
+    confidence[..., 9:] = 0
+    confidence[0, 5, 12] = 1
+    t, c = with_grad(target, confidence)
+    y = bilateral.torch.solve(photo, t, c, slope_ridge=0.0, clamp=False, **SIGMAS, model="planar")
+    h = torch.linspace(0, 1, y.numel(), dtype=y.dtype).view_as(y)
+    of_target, of_confidence = torch.autograd.grad(y, (t, c), h)
+    assert of_target[0, 5, 12] == pytest.approx(h[..., 9:].sum().item(), rel=1e-2)
+    assert of_confidence[confidence > 0].abs().max() < h.sum()
+
+
 @pytest.mark.parametrize("clamp", [False, True])
 def test_gradients_where_parts_of_the_grid_have_no_data(clamp: bool) -> None:
     photo, target, confidence, smoothness = example(3, 2)

@@ -63,7 +63,7 @@ def solve(
         As for `bilateral.BilateralSolver`; "planar" takes CPU tensors only. The clamp is part of
         the derivatives: a clamped pixel follows the lowest or highest known value. With
         ``slope_ridge=None``, each image has its own penalties, which are constants for derivatives.
-        With ``slope_ridge=0``, derivatives are right where the data determine the slopes.
+        With ``slope_ridge=0``, slopes that the data of a part do not determine are constants, too.
 
     Returns
     -------

@@ -23,6 +23,10 @@ from bilateral.numerics.problem import check_inputs
 
 Array = NDArray[Any]
 
+_LEAST_RIDGE = 1e-7
+"""Derivatives need a ridge: without one, the matrix of a part whose data determine no slope is
+singular. In all other parts, this ridge changes derivatives less than their tolerance."""
+
 
 class PlaneAdjoint:
     """The matrix of one planar solve, ready for any number of right-hand sides.
@@ -44,7 +48,9 @@ class PlaneAdjoint:
         self._smoothness = smoothness
         self._options = options
         self._system = system
+        slopes = slopes[0], max(slopes[1], _LEAST_RIDGE)
         self._solver = planar.PlaneSolver(grid, slopes, options)
+        """Solves with the matrix of the derivatives."""
         self._lock = threading.RLock()
         self._with_data: NDArray[np.bool_] | None = None
         """Which vertices are connected to data; None: not computed yet, or all."""
@@ -69,9 +75,12 @@ class PlaneAdjoint:
         system = validation.some_data(planar.observe(grid, checked.values, weights, smoothness))
         slopes = planar.slope_weights(grid, checked.values, weights, system, options)
         adjoint = cls(grid, smoothness, options, system, slopes)
-        solution = adjoint._solver.solve(system, None)
+        solver = adjoint._solver
+        if slopes[1] < _LEAST_RIDGE:
+            solver = planar.PlaneSolver(grid, slopes, options)
+        solution = solver.solve(system, None)
         if adjoint._has_gaps:
-            adjoint._set_data()
+            adjoint._set_data(solver)
         outcome = solution.outcome
         if outcome.residuals:
             reached = outcome.converged or outcome.residuals[-1] <= options.tolerance
@@ -149,12 +158,12 @@ class PlaneAdjoint:
         """Return which vertices are connected to data; None: all."""
         if self._with_data is None and self._has_gaps:
             self._solver.solve(self._system, None, steps=0)
-            self._set_data()
+            self._set_data(self._solver)
         return self._with_data
 
-    def _set_data(self) -> None:
-        """Take over which vertices were connected to data in the last solve."""
-        with_data = self._solver.vertices_with_data()
+    def _set_data(self, solver: planar.PlaneSolver) -> None:
+        """Take over which vertices were connected to data in the last solve of a solver."""
+        with_data = solver.vertices_with_data()
         self._has_gaps = not bool(with_data.all())
         self._with_data = with_data if self._has_gaps else None
 
