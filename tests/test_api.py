@@ -152,7 +152,8 @@ API: dict[str, dict[str, str]] = {
         "BilateralSolver": (
             "(*, sigma_xy=8, sigma_luma=8, sigma_chroma=8, smoothness=4.0, "
             "learn_smoothness=False, blur='paper', tolerance=0.001, max_iterations=None, "
-            "preconditioner='multigrid', reference_max=None)"
+            "preconditioner='multigrid', model='constant', slope_smoothness=3.0, "
+            "slope_ridge=0.001, clamp=True, reference_max=None)"
         ),
         "BilateralSolver.extra_repr": "(self)",
         "BilateralSolver.forward": "(self, reference, target, confidence=None)",
@@ -169,13 +170,14 @@ API: dict[str, dict[str, str]] = {
         "solve": (
             "(reference, target, confidence=None, *, sigma_xy=8, sigma_luma=8, sigma_chroma=8, "
             "smoothness=4.0, blur='paper', tolerance=0.001, max_iterations=None, "
-            "preconditioner='multigrid', reference_max=None)"
+            "preconditioner='multigrid', model='constant', slope_smoothness=3.0, "
+            "slope_ridge=0.001, clamp=True, reference_max=None)"
         ),
         "solve_robust": (
             "(reference, target, confidence=None, loss=GemanMcClure(scale=1.0), iterations=8, *, "
             "sigma_xy=8, sigma_luma=8, sigma_chroma=8, smoothness=4.0, blur='paper', "
-            "tolerance=0.001, max_iterations=None, preconditioner='multigrid', "
-            "reference_max=None)"
+            "tolerance=0.001, max_iterations=None, preconditioner='multigrid', model='constant', "
+            "slope_smoothness=3.0, slope_ridge=0.001, clamp=True, reference_max=None)"
         ),
     },
 }

@@ -12,6 +12,7 @@ A large ridge gives the ordinary model; without a ridge, an affine target comes 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -303,3 +304,16 @@ def inlier_bounds(target: Array, weights: Array | None) -> tuple[list[float], li
     low, high = values.min(axis=0), values.max(axis=0)
     margin = policy.CLAMP_MARGIN * (high - low)
     return (low - margin).tolist(), (high + margin).tolist()
+
+
+def pixel_sums(grid: BilateralGrid, values: Array) -> Array:
+    """Sum pixels (..., K) to planes by the transpose of the slicing; NaN if one is not finite."""
+    sums = cpu.splat_planes(planes_of(grid), values, None, centred=False)
+    if sums.known < math.prod(grid.shape):
+        sums.weighted.fill(np.nan)
+    return sums.weighted
+
+
+def fill_transposed(grid: BilateralGrid, with_data: NDArray[np.bool_], x: Array) -> None:
+    """Apply the transpose of the fill of parts without data to planes, in place."""
+    cpu.fill_transposed(planes_of(grid), with_data, x)

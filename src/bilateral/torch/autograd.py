@@ -7,6 +7,7 @@ derivatives need no formulas of their own. Only inputs and outputs are kept.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,14 +96,14 @@ class Matrix:
         self.c = confidence
         self.smoothness = smoothness
 
-    def apply(self, g: Tensor) -> Tensor:
-        """Compute M g."""
+    def apply(self, g: Tensor, *, transposed: bool = False) -> Tensor:
+        """Compute M g or M^T g."""
         handle, reference, confidence, smoothness = self._tensors
         tensors = handle, reference, g, confidence, smoothness
         if torch.compiler.is_compiling():
-            compiled: Tensor = operators.apply_adjoint(*tensors, *self._options.arguments)
+            compiled: Tensor = _product(tensors, transposed, self._options)
             return compiled
-        result: Tensor = _apply(_ApplyAdjoint, *tensors, self._options)
+        result: Tensor = _apply(_ApplyAdjoint, *tensors, transposed, self._options)
         return result
 
     def surroundings(self, g: Tensor, *, transposed: bool = False) -> Tensor:
@@ -148,8 +149,8 @@ class Matrix:
 
     @property
     def may_have_gaps(self) -> bool:
-        """Whether parts of the grid may have no data; True if unknown."""
-        if self.c is None:
+        """Whether P may differ from 0; True if unknown."""
+        if self.c is None or self._options.solve.planar:
             return False
         handle = self._tensors[0]
         if type(handle) is not Tensor:  # traced
@@ -207,7 +208,8 @@ def _backward_of_solve(ctx: Any, h: Tensor | None) -> Grads:
         return (None,) * 5
     matrix = Matrix(handle, reference, confidence, smoothness, ctx.options)
     needs = ctx.needs_input_grad[1:4]
-    if torch.is_grad_enabled() or in_forward_mode():
+    composed = torch.is_grad_enabled() or in_forward_mode() or ctx.options.solve.planar
+    if composed:
         grads = derivatives.solve_backward(matrix, target, y, needs, h)
     else:  # nobody differentiates the gradients: take them in fewer passes
         grads = matrix.gradients(target, y, needs, h)
@@ -222,54 +224,76 @@ def _solve_operator_backward(ctx: Any, h: Tensor | None, _: Any) -> Any:
     return (*_backward_of_solve(ctx, h), *(None,) * COUNT)
 
 
+def _product(tensors: Sequence[Any], transposed: bool, options: LayerOptions) -> Any:
+    """Compute M g or M^T g without derivatives; both are the same for the constant model."""
+    if options.solve.planar:
+        return operators.apply_planes(*tensors, transposed, *options.arguments)
+    if torch.compiler.is_compiling():
+        return operators.apply_adjoint(*tensors, *options.arguments)
+    return _run("apply_adjoint", operators.apply_adjoint, *tensors, *options.arguments)
+
+
 @_with_signature
 class _ApplyAdjoint(torch.autograd.Function):
-    """`operators.apply_adjoint`, M g, with derivatives in both modes."""
+    """`operators.apply_adjoint` or `apply_planes`, M g or M^T g, with derivatives in both modes."""
 
     @staticmethod
     def forward(*args: Any) -> Any:
-        *tensors, options = args
-        return _run("apply_adjoint", operators.apply_adjoint, *tensors, *options.arguments)
+        *tensors, transposed, options = args
+        return _product(tensors, transposed, options)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        *tensors, options = inputs
+        *tensors, transposed, options = inputs
         ctx.save_for_backward(*tensors, output)
         ctx.save_for_forward(*tensors, output)
-        ctx.options = options
+        ctx.transposed, ctx.options = transposed, options
 
     @staticmethod
     def backward(ctx: Any, h: Tensor) -> Any:
-        return (*_backward_of_adjoint(ctx, h), None)
+        return (*_backward_of_adjoint(ctx, h), None, None)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         handle, reference, g, confidence, smoothness, y = ctx.saved_tensors
         matrix = Matrix(handle, reference, confidence, smoothness, ctx.options)
-        return derivatives.adjoint_jvp(matrix, g, y, *tangents[2:5])
+        return derivatives.adjoint_jvp(matrix, g, y, *tangents[2:5], transposed=ctx.transposed)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        *tensors, options = args
+        *tensors, transposed, options = args
         return vmap.map_(
-            info, in_dims, tensors, lambda *folded: _apply(_ApplyAdjoint, *folded, options)
+            info,
+            in_dims,
+            tensors,
+            lambda *folded: _apply(_ApplyAdjoint, *folded, transposed, options),
         )
 
 
 def _backward_of_adjoint(ctx: Any, h: Tensor) -> Grads:
     handle, reference, g, confidence, smoothness, y = ctx.saved_tensors
     matrix = Matrix(handle, reference, confidence, smoothness, ctx.options)
-    return None, None, *derivatives.adjoint_backward(matrix, g, y, ctx.needs_input_grad[2:5], h)
+    needs = ctx.needs_input_grad[2:5]
+    grads = derivatives.adjoint_backward(matrix, g, y, needs, h, transposed=ctx.transposed)
+    return None, None, *grads
 
 
 def _setup_adjoint(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    _setup_planes(ctx, (*inputs[:5], False, *inputs[5:]), output)
+
+
+def _setup_planes(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     _ApplyAdjoint.setup_context(
-        ctx, (*inputs[:5], LayerOptions.from_arguments(*inputs[5:])), output
+        ctx, (*inputs[:6], LayerOptions.from_arguments(*inputs[6:])), output
     )
 
 
 def _adjoint_operator_backward(ctx: Any, h: Tensor) -> Any:
     return (*_backward_of_adjoint(ctx, h), *(None,) * COUNT)
+
+
+def _planes_operator_backward(ctx: Any, h: Tensor) -> Any:
+    return (*_backward_of_adjoint(ctx, h), *(None,) * (COUNT + 1))
 
 
 @_with_signature
@@ -330,6 +354,7 @@ def _gradients_operator_backward(*_: Any) -> Any:
 for _name, _backward, _setup in (
     ("solve", _solve_operator_backward, _setup_solve),
     ("apply_adjoint", _adjoint_operator_backward, _setup_adjoint),
+    ("apply_planes", _planes_operator_backward, _setup_planes),
     ("surroundings", _surroundings_operator_backward, _setup_surroundings),
     ("gradients", _gradients_operator_backward, None),
 ):

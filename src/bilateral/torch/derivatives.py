@@ -25,6 +25,12 @@ constant:
 
 Both gradients are 0 inside these parts: they have no confidence, and the first confidence there
 would make the solution jump.
+
+Planes (``model="planar"``) have S^T evaluate planes at pixels, A = lambda L + S diag(c) S^T, and a
+linear, constant map F that fills parts without data from the planes of all others. So y = M g with
+M = S^T (I + F) A^-1 S, where A^-1 is 0 in parts without data. M is not symmetric there, but all
+formulas above hold with z = M^T h, without P: z is 0 in parts without data. They also hold for M^T
+in place of M, because c z has no part that M would fill.
 """
 
 from __future__ import annotations
@@ -44,10 +50,10 @@ class Maps(Protocol):
 
     @property
     def may_have_gaps(self) -> bool:
-        """Whether parts of the grid may have no data."""
+        """Whether parts of the grid may have no data, so that P is not 0."""
 
-    def apply(self, g: Tensor) -> Tensor:
-        """Compute M g."""
+    def apply(self, g: Tensor, *, transposed: bool = False) -> Tensor:
+        """Compute M g or M^T g."""
 
     def surroundings(self, g: Tensor, *, transposed: bool = False) -> Tensor:
         """Compute P g or P^T g."""
@@ -67,7 +73,7 @@ def solve_backward(
 ) -> Grads:
     """Compute the gradients of target, confidence and smoothness from the gradient h of y."""
     wants_target, wants_confidence, wants_smoothness = needs
-    z = matrix.apply(h)
+    z = matrix.apply(h, transposed=True)
     pull, more = z, None
     if (wants_target or wants_confidence) and matrix.may_have_gaps:
         a = matrix.without_data(h)
@@ -115,11 +121,20 @@ def solve_jvp(
 
 
 def adjoint_backward(
-    matrix: Maps, g: Tensor, y: Tensor, needs: tuple[bool, bool, bool], h: Tensor
+    matrix: Maps,
+    g: Tensor,
+    y: Tensor,
+    needs: tuple[bool, bool, bool],
+    h: Tensor,
+    *,
+    transposed: bool = False,
 ) -> Grads:
-    """Compute the gradients of g, confidence and smoothness from the gradient h of y = M g."""
+    """Compute the gradients of g, confidence and smoothness from the gradient h of y = M g.
+
+    Transposed: y = M^T g.
+    """
     wants_g, wants_confidence, wants_smoothness = needs
-    z = matrix.apply(h)
+    z = matrix.apply(h, transposed=not transposed)
     of_confidence = of_smoothness = None
     if wants_confidence:
         of_confidence = -matrix.over_pixels(z * y)
@@ -136,14 +151,16 @@ def adjoint_jvp(
     g_: Tensor | None,
     confidence_: Tensor | None,
     smoothness_: Tensor | None,
+    *,
+    transposed: bool = False,
 ) -> Tensor:
-    """Compute the tangent of y = M g from those of g, confidence and smoothness."""
+    """Compute the tangent of y = M g, or M^T g, from those of g, confidence and smoothness."""
     b = torch.zeros_like(g) if g_ is None else g_
     if confidence_ is not None:
         b = b - confidence_ * y
     if smoothness_ is not None:
         b = b - _as(y, smoothness_ / matrix.smoothness) * (g - matrix.weigh(y))
-    return matrix.apply(b)
+    return matrix.apply(b, transposed=transposed)
 
 
 def _as(like: Tensor, value: Tensor) -> Tensor:

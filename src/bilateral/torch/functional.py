@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from bilateral import validation
-from bilateral.torch import autograd, inputs
+from bilateral.numerics import policy
+from bilateral.torch import autograd, inputs, planar
 from bilateral.torch.fast_path import Call
 from bilateral.torch.options import LayerOptions
 
@@ -24,6 +25,10 @@ def solve(
     tolerance: float = 1e-3,
     max_iterations: int | None = None,
     preconditioner: str = "multigrid",
+    model: str = "constant",
+    slope_smoothness: float = policy.SLOPE_SMOOTHNESS,
+    slope_ridge: float | None = policy.SLOPE_RIDGE,
+    clamp: bool = True,
     reference_max: float | None = None,
 ) -> Tensor:
     """Smooth a target so that it follows the edges of a reference image, differentiably.
@@ -54,6 +59,11 @@ def solve(
     tolerance, max_iterations, preconditioner
         As for `bilateral.BilateralSolver`. Derivatives have a relative error of about ten
         tolerances. If the confidence needs a gradient, the solution itself is more exact.
+    model, slope_smoothness, slope_ridge, clamp
+        As for `bilateral.BilateralSolver`; "planar" takes CPU tensors only. The clamp is part of
+        the derivatives: a clamped pixel follows the lowest or highest known value. With
+        ``slope_ridge=None``, each image has its own penalties, which are constants for derivatives.
+        With ``slope_ridge=0``, slopes that the data of a part do not determine are constants, too.
 
     Returns
     -------
@@ -80,6 +90,8 @@ def solve(
     batch = inputs.batch(reference, target, confidence)
     options = LayerOptions.checked(arguments, batch.reference.shape[1])
     lam = inputs.smoothness(smoothness)
+    if options.solve.planar:
+        return inputs.like_target(planar.solve(batch, lam, options), target)
     if call is None or not call.is_known:
         y = autograd.infer(*batch, lam, options)
     if y is None:

@@ -8,6 +8,7 @@ which autograd saves too. So only speed depends on handles.
 """
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,14 @@ from torch import Tensor
 _adjoints: dict[int, list[Any]] = {}
 
 
-def keep(adjoints: list[Any]) -> Tensor:
-    """Keep the adjoints of a batch while the returned handle lives; 1 in it means possible gaps."""
-    memory = np.array([adjoint.may_have_gaps for adjoint in adjoints], np.int64)
+def keep(adjoints: list[Any], content: Sequence[int] | None = None) -> Tensor:
+    """Keep the adjoints of a batch while the returned handle lives; 1 in it means possible gaps.
+
+    `content` replaces the numbers in the handle, which its copies share.
+    """
+    if content is None:
+        content = [adjoint.may_have_gaps for adjoint in adjoints]
+    memory = np.array(content, np.int64)
     handle = torch.from_numpy(memory)  # keeps `memory`, which is freed with the tensor
     address = handle.data_ptr()
     _adjoints[address] = adjoints

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from bilateral import validation
+from bilateral.numerics import policy
 from bilateral.torch.functional import solve
 from bilateral.torch.options import LayerOptions
 
@@ -17,8 +18,8 @@ class BilateralSolver(nn.Module):
 
     Parameters
     ----------
-    sigma_xy, sigma_luma, sigma_chroma, blur, tolerance, max_iterations, preconditioner, \
-reference_max
+    sigma_xy, sigma_luma, sigma_chroma, blur, tolerance, max_iterations, preconditioner, model, \
+slope_smoothness, slope_ridge, clamp, reference_max
         As for `solve`. The `state_dict` does not contain them.
     smoothness : float
         The paper's lambda; its initial value if it is learned.
@@ -51,6 +52,10 @@ reference_max
         tolerance: float = 1e-3,
         max_iterations: int | None = None,
         preconditioner: str = "multigrid",
+        model: str = "constant",
+        slope_smoothness: float = policy.SLOPE_SMOOTHNESS,
+        slope_ridge: float | None = policy.SLOPE_RIDGE,
+        clamp: bool = True,
         reference_max: float | None = None,
     ) -> None:
         options = dict(locals())
@@ -85,6 +90,9 @@ reference_max
         names = "sigma_xy", "sigma_luma", "sigma_chroma"
         sigmas = ", ".join(f"{getattr(self, name):g}" for name in names)
         value = self.smoothness
-        if isinstance(value, Tensor):
-            return f"sigmas=({sigmas}), smoothness={value.item():.4g}, learned"
-        return f"sigmas=({sigmas}), smoothness={value:.4g}"
+        learned = isinstance(value, Tensor)
+        number = value.item() if isinstance(value, Tensor) else value
+        parts = [f"sigmas=({sigmas})", f"smoothness={number:.4g}"]
+        parts += ["learned"] if learned else []
+        parts += [f"model={self.model!r}"] if self.model != "constant" else []
+        return ", ".join(parts)

@@ -26,6 +26,7 @@ from bilateral.numerics.adjoint import Adjoint, Outputs
 from bilateral.numerics.pcg import Outcome, divergence_message
 from bilateral.torch import handles, inputs, vmap
 from bilateral.torch.options import SCHEMA, LayerOptions
+from bilateral.torch.plane_adjoint import PlaneAdjoint
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -142,7 +143,8 @@ def solve(
     values = _arrays(target, count)
     weights = None if confidence is None else _arrays(confidence, count)[..., 0]
     out = torch.empty(values.shape, dtype=target.dtype)
-    earlier, adjoints = handles.find(like), list[Adjoint]()
+    kind = PlaneAdjoint if options.solve.planar else Adjoint
+    earlier, adjoints = handles.find(like), list[Adjoint | PlaneAdjoint]()
     for i in range(count):
         grid = None
         if earlier is not None:
@@ -151,7 +153,7 @@ def solve(
             grid = adjoints[0].grid
         weight = None if weights is None else weights[i]
         try:
-            adjoint, outcome = Adjoint.solve(
+            adjoint, outcome = kind.solve(
                 grid or _grid(reference, i, options),
                 validation.positive("smoothness", float(smoothness)),
                 options.solve,
@@ -165,7 +167,8 @@ def solve(
             raise
         _warn(adjoint, outcome)
         adjoints.append(adjoint)
-    return inputs.as_maps(out, target.shape), handles.keep(adjoints)
+    planes = [adjoint.content for adjoint in adjoints if isinstance(adjoint, PlaneAdjoint)]
+    return inputs.as_maps(out, target.shape), handles.keep(adjoints, planes or None)
 
 
 @_fake_of("solve")
@@ -195,7 +198,7 @@ def gradients(
     """Compute the gradients of target, confidence and smoothness; empty where not `needed`.
 
     `autograd` derives them; here they take as few passes over pixels as possible, and cannot be
-    differentiated themselves.
+    differentiated themselves. For the constant model only.
     """
     adjoints = _adjoints(handle, reference, target, confidence, smoothness, y, arguments)
     count = len(adjoints)
@@ -205,6 +208,7 @@ def gradients(
     of_confidence = torch.empty(hs.shape[:3] if needed[1] else 0, dtype=h.dtype)
     of_smoothness = 0.0
     for i, adjoint in enumerate(adjoints):
+        assert isinstance(adjoint, Adjoint)
         outputs = Outputs(
             of_target[i].numpy() if needed[0] else None,
             of_confidence[i].numpy() if needed[1] else None,
@@ -263,8 +267,26 @@ def apply_adjoint(
 ) -> Tensor:
     """Compute M g = S^T A^-1 S g, and 0 in parts without data."""
 
-    def apply(adjoint: Adjoint, values: Array, out: Array) -> None:
+    def apply(adjoint: Any, values: Array, out: Array) -> None:
         _warn(adjoint, adjoint.apply(values, out))
+
+    return _map(apply, handle, reference, g, confidence, smoothness, arguments)
+
+
+@_operator(f"apply_planes({_MATRIX}, bool transposed, {SCHEMA}) -> Tensor")
+def apply_planes(
+    handle: Tensor,
+    reference: Tensor,
+    g: Tensor,
+    confidence: Tensor | None,
+    smoothness: Tensor,
+    transposed: bool,
+    *arguments: Any,
+) -> Tensor:
+    """Compute M g or M^T g of the planar model."""
+
+    def apply(adjoint: Any, values: Array, out: Array) -> None:
+        _warn(adjoint, adjoint.apply(values, out, transposed=transposed))
 
     return _map(apply, handle, reference, g, confidence, smoothness, arguments)
 
@@ -284,13 +306,14 @@ def surroundings(
     The result does not depend on `smoothness`.
     """
 
-    def apply(adjoint: Adjoint, values: Array, out: Array) -> None:
+    def apply(adjoint: Any, values: Array, out: Array) -> None:
         adjoint.surroundings(values, out, transposed=transposed)
 
     return _map(apply, handle, reference, g, confidence, smoothness, arguments)
 
 
 @_fake_of("apply_adjoint")
+@_fake_of("apply_planes")
 @_fake_of("surroundings")
 def _(_: Tensor, reference: Tensor, g: Tensor, confidence: Tensor | None, *__: Any) -> Tensor:
     return _fake(g, inputs.matrices(reference, g, confidence))
@@ -306,13 +329,18 @@ def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
     return vmap.map_(info, in_dims, args[:5], lambda *own: apply_adjoint(*own, *args[5:]))
 
 
+@_vmap_of("apply_planes")
+def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+    return vmap.map_(info, in_dims, args[:5], lambda *own: apply_planes(*own, *args[5:]))
+
+
 @_vmap_of("surroundings")
 def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
     return vmap.map_(info, in_dims, args[:5], lambda *own: surroundings(*own, *args[5:]))
 
 
 def _map(
-    apply: Callable[[Adjoint, Array, Array], None],
+    apply: Callable[[Any, Array, Array], None],
     handle: Tensor,
     reference: Tensor,
     g: Tensor,
@@ -344,7 +372,7 @@ def _adjoints(
     smoothness: Tensor,
     y: Tensor | None,
     arguments: tuple[Any, ...],
-) -> list[Adjoint]:
+) -> list[Adjoint | PlaneAdjoint]:
     """Return the adjoints of a handle, or build them again.
 
     Without the solution y, only the shape of `maps` matters.
@@ -357,17 +385,20 @@ def _adjoints(
     targets = _arrays(torch.zeros_like(maps) if y is None else maps, count)
     solutions = targets if y is None else _arrays(y, count)
     weights = None if confidence is None else _arrays(confidence, count)[..., 0]
-    return [
-        Adjoint.of_solution(
+
+    def rebuild(i: int) -> Adjoint | PlaneAdjoint:
+        given = (
             _grid(reference, i, options),
             validation.positive("smoothness", float(smoothness)),
             options.solve,
             targets[i],
             None if weights is None else weights[i],
-            solutions[i],
         )
-        for i in range(count)
-    ]
+        if options.solve.planar:
+            return PlaneAdjoint.of_inputs(*given, int(handle[min(i, len(handle) - 1)]))
+        return Adjoint.of_solution(*given, solutions[i])
+
+    return [rebuild(i) for i in range(count)]
 
 
 def _arrays(maps: Tensor, count: int) -> Array:
@@ -381,7 +412,7 @@ def _fake(maps: Tensor, count: int) -> Tensor:
     return inputs.as_maps(pixels, maps.shape)
 
 
-def _warn(adjoint: Adjoint, outcome: Outcome) -> None:
+def _warn(adjoint: Adjoint | PlaneAdjoint, outcome: Outcome) -> None:
     """Warn if a solve ended too early, at the line that called this package or PyTorch."""
     if not outcome.converged:
         adjoint.warn(outcome, _level())

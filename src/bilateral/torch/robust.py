@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from bilateral import losses, validation
-from bilateral.torch import autograd, inputs
+from bilateral.numerics import policy
+from bilateral.torch import autograd, inputs, planar
 from bilateral.torch.options import LayerOptions
 
 
@@ -28,6 +29,10 @@ def solve_robust(
     tolerance: float = 1e-3,
     max_iterations: int | None = None,
     preconditioner: str = "multigrid",
+    model: str = "constant",
+    slope_smoothness: float = policy.SLOPE_SMOOTHNESS,
+    slope_ridge: float | None = policy.SLOPE_RIDGE,
+    clamp: bool = True,
     reference_max: float | None = None,
 ) -> Tensor:
     """Smooth a target that has outliers, differentiably (supplement, Algorithm 3).
@@ -59,6 +64,10 @@ def solve_robust(
     sigma_xy, sigma_luma, sigma_chroma, smoothness, blur, tolerance, max_iterations, \
 preconditioner, reference_max
         As for `solve`.
+    model, slope_smoothness, slope_ridge, clamp
+        As for `solve`, but `slope_ridge` must be a number. With "planar", a quarter of the rounds
+        is constant, because planes would follow regions of outliers. The clamp keeps the result
+        within the range of the values that the last round trusts, and 5 % of it on both sides.
 
     Returns
     -------
@@ -84,12 +93,15 @@ preconditioner, reference_max
     batch = inputs.batch(reference, target, confidence)
     options = LayerOptions.checked(arguments, batch.reference.shape[1])
     lam = inputs.smoothness(smoothness)
+    stages = planar.stages(options, iterations, target)
     known = torch.isfinite(batch.target).all(1, keepdim=True)
     images, values, weights = inputs.zero_unknown(batch)
-    y, grid = autograd.solve(images, values, weights, lam, None, options)
-    for _ in range(iterations - 1):
+    y, grid = autograd.solve(images, values, weights, lam, None, stages[0])
+    for stage in stages[1:]:
         weights = torch.where(known, weight(loss, y - values), 0)
-        y, grid = autograd.solve(images, values, weights, lam, grid, options)
+        y, grid = autograd.solve(images, values, weights, lam, grid, stage)
+    if options.solve.planar and options.solve.clamp:
+        y = planar.clamp(y, values, planar.trusted(weights))
     return inputs.like_target(y, target)
 
 
