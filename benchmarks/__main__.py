@@ -15,6 +15,7 @@ BENCHMARKS = {
     "segmentation": "benchmarks.quality.segmentation",
     "depth": "benchmarks.quality.depth",
     "sparse": "benchmarks.quality.sparse",
+    "planar": "benchmarks.quality.planar",
     "paper": "benchmarks.paper.command",
 }
 

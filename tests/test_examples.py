@@ -1,6 +1,7 @@
 """The examples work: the main steps of each one run, without the pictures."""
 
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,13 @@ def test_sparse_depth_is_filled(motorcycle: tuple[Any, Any]) -> None:
         assert np.isfinite(filled).all()
         errors.append(np.nanmean(abs(filled - truth)))
     assert errors[0] < errors[1] < 3
+
+
+def test_the_planar_pages_example_prints_what_the_page_says(capsys: Any) -> None:
+    page = (EXAMPLES.parent / "docs" / "planar.md").read_text()
+    code, printed = re.findall(r"```(?:python)?\n(.*?)```", page, re.DOTALL)
+    exec(code, {})
+    assert capsys.readouterr().out == printed
 
 
 @pytest.fixture

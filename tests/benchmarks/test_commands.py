@@ -14,7 +14,7 @@ pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.common.cells import Setting
 from benchmarks.common.data import Data
-from benchmarks.quality import baselines, colorization, superres
+from benchmarks.quality import baselines, colorization, planar, superres
 from benchmarks.quality.colorization import made as colorization_scenes
 from benchmarks.quality.depth import filled
 from benchmarks.quality.lowrank import Labelled, compare
@@ -279,3 +279,18 @@ def test_the_sparse_command_finds_that_few_pixels_need_low_smoothness(tmp_path: 
     assert stored["scenes"] == ["Motorcycle"]
     for row in stored["rows"]:
         assert row["errors"]["smoothness 0.03"] < row["errors"]["smoothness 4"]
+
+
+@pytest.mark.benchmark
+def test_the_planar_command_compares_planes_with_constants(tmp_path: Path) -> None:
+    stored = results("planar", tmp_path)
+    assert [row["input"] for row in stored["errors"]] == [*planar.AIMS, planar.HOLED]
+    for row in stored["errors"]:
+        assert row["ratios"]["planar"] == row["errors"]["planar"] / row["constant"] < 1
+        assert row["errors"]["median"] < row["errors"]["planar"]
+    assert all(count < planar.MOST_STEPS for r in stored["steps"] for count in r["steps"].values())
+    for row in stored["cost"]:
+        assert row["ratio"] == row["times"]["planar"]["median"] / row["times"]["constant"]["median"]
+        assert row["bytes"]["planar"] > 0
+    for row in stored["penalties"]["rows"]:
+        assert row["ratios"]["constant"] == 1

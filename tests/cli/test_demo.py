@@ -11,7 +11,7 @@ pytest.importorskip("skimage", reason="the demo's photograph comes with scikit-i
 
 from PIL import Image
 
-from bilateral.cli.demo import runner, scenes
+from bilateral.cli.demo import room, runner, scenes, views
 from bilateral.cli.display import colormaps
 from bilateral.cli.main import main
 
@@ -93,6 +93,30 @@ def test_pictures_and_labels_are_repaired_better_than_usual(scene, tmp_path):
     assert result.after < 0.9 * result.baseline < result.before
     with Image.open(result.file) as picture:
         assert picture.width > 4 * 600
+
+
+def test_planes_fill_a_room_without_stairs(tmp_path):
+    (slanted,) = (s for s in runner.SCENES if s.name == "slanted")
+    result = runner.run(slanted, tmp_path)
+    assert result.after < 0.2 * result.baseline
+    assert result.info.converged
+    with Image.open(result.file) as picture:
+        assert picture.width > 5 * room.SHAPE[1]  # the fifth panel shows the stairs
+
+
+def test_surfaces_of_the_room_are_planes_in_disparity():
+    photo, disparity = room.room((100, 150))
+    assert photo.shape == (100, 150, 3)
+    assert photo.dtype == np.uint8
+    curvature = np.abs(np.diff(disparity.astype(float), 2, axis=0))
+    assert np.median(curvature) < 1e-5
+    assert (curvature > 1e-2).mean() < 0.1  # only where surfaces meet
+
+
+def test_a_note_never_rounds_to_all_unknown():
+    values = np.full((50, 50), np.nan)
+    values[0, :5] = 1
+    assert "99.8 % unknown" in views.unknown_note(values)
 
 
 def test_list(capsys):

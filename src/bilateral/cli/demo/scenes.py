@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import bilateral
 from bilateral import BlockMeans, color, tasks
+from bilateral.cli.demo.room import room
 from bilateral.cli.demo.strokes import strokes
 from bilateral.cli.demo.views import View, disparity_view, label_view, photo_view
 from bilateral.filters import resize
@@ -109,6 +110,26 @@ def sparse() -> Problem:
     # Samples are exact and few: use the lowest smoothness that still connects them.
     repair = _solve(photo, target, smoothness=0.03)
     return Problem(photo, target, truth, nearest(target), repair, disparity_view(truth))
+
+
+def slanted() -> Problem:
+    """Keep one pixel in five hundred of a room with slanted floor and walls."""
+    photo, truth = room()
+    known = np.random.default_rng(0).random(truth.shape) < 0.002
+    target = np.where(known, truth, np.float32(np.nan))
+    # The usual method: the same solver with a constant on each vertex, which makes stairs.
+    constant = _solver(photo, smoothness=0.03).solve(target)
+    view = disparity_view(truth, highest_error=3)
+    return Problem(
+        photo,
+        target,
+        truth,
+        constant,
+        _solve(photo, target, smoothness=0.03, model="planar"),
+        view,
+        ("Photo", "computer graphics"),
+        extra_panel=lambda _: view.panel(constant, "Constant model", "stairs on slanted surfaces"),
+    )
 
 
 def superres() -> Problem:
@@ -217,6 +238,7 @@ SCENES = (
         "noise", "noise of 4 px, and 10 % of the pixels are wrong", "5x5 median", noise, " rounds"
     ),
     Scene("sparse", "only 1 % of the pixels are known", "nearest pixel", sparse),
+    Scene("slanted", "0.2 % of a room, filled by planes", "constant model", slanted),
     Scene("superres", "one noisy value for 8 x 8 pixels", "bicubic", superres),
     Scene("stereo", "disparities of a pair, by matching blocks", "solver alone", stereo),
     Scene("colorize", "colours only along some strokes", "nearest stroke", colorize),
@@ -256,12 +278,15 @@ def nearest(target: Array) -> Array:
     return filled
 
 
-def _solver(photo: Array, smoothness: float) -> bilateral.BilateralSolver:
-    return bilateral.BilateralSolver(bilateral.BilateralGrid(photo, **SIGMAS), smoothness)
+def _solver(photo: Array, smoothness: float, model: str = "constant") -> bilateral.BilateralSolver:
+    grid = bilateral.BilateralGrid(photo, **SIGMAS)
+    return bilateral.BilateralSolver(grid, smoothness, model=model)
 
 
-def _solve(photo: Array, target: Array, smoothness: float) -> Callable[[Callback | None], Repaired]:
+def _solve(
+    photo: Array, target: Array, smoothness: float, model: str = "constant"
+) -> Callable[[Callback | None], Repaired]:
     def repair(callback: Callback | None) -> Repaired:
-        return _solver(photo, smoothness).solve(target, callback=callback, return_info=True)
+        return _solver(photo, smoothness, model).solve(target, callback=callback, return_info=True)
 
     return repair

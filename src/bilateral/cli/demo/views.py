@@ -53,7 +53,7 @@ class View:
         return Panel(scale.paint(errors), "Error left", detail, scale)
 
 
-def disparity_view(truth: Array) -> View:
+def disparity_view(truth: Array, highest_error: float = 10) -> View:
     """Return the view of disparity maps, with the range of the truth.
 
     For the errors, unknown values count as the mean of the known ones.
@@ -70,7 +70,7 @@ def disparity_view(truth: Array) -> View:
         difference: Array = np.abs(filled - truth)
         return difference
 
-    return View("px", paint, error_map, highest_error=10, scale=scale)
+    return View("px", paint, error_map, highest_error, scale)
 
 
 def unknown_note(values: Array) -> str:
@@ -78,7 +78,7 @@ def unknown_note(values: Array) -> str:
     known = np.isfinite(values)
     if known.all():
         return ""
-    text = f"gray: {100 - 100 * known.mean():.0f} % unknown, counted as the mean"
+    text = f"gray: {100 - 100 * known.mean():.3g} % unknown, counted as the mean"
     return text + "; dots enlarged" if known.mean() < _SPARSE else text
 
 
