@@ -153,7 +153,7 @@ class BoundPlaneSolver {
       const Input<T>& moments, const Input<T>& weighted, const Output<T>& x,
       const std::vector<double>& scale, bool nested, double smoothness, int min_iterations,
       int max_iterations, double tolerance, double movement_fraction, double step_noise,
-      std::size_t error_window, double error_factor, Callback callback) {
+      std::size_t error_window, Callback callback) {
     const std::size_t channels = plane_channels(planes_, weighted);
     require(moments.size() == planes_.grid().vertices * planes_.matrix() &&
                 x.size() == weighted.size() && scale.size() == channels && error_window > 0,
@@ -167,7 +167,6 @@ class BoundPlaneSolver {
     options.movement_fraction = movement_fraction;
     options.step_noise = step_noise;
     options.error_window = error_window;
-    options.error_factor = error_factor;
     options.after_step = std::ref(after_step);
     PcgResult result;
     {
@@ -223,7 +222,7 @@ void define_planes(nb::module_& m, nb::class_<BoundPlanes>& planes, const char* 
       .def("solve", &BoundPlaneSolver<T>::solve, "moments"_a.noconvert(), "weighted"_a.noconvert(),
            "x"_a.noconvert(), "scale"_a, "nested"_a, "smoothness"_a, "min_iterations"_a,
            "max_iterations"_a, "tolerance"_a, "movement_fraction"_a, "step_noise"_a,
-           "error_window"_a, "error_factor"_a, "callback"_a.none(),
+           "error_window"_a, "callback"_a.none(),
            "Improve x in place by PCG, from the nested start if wanted. Returns the error estimate "
            "after each step, whether all channels converged, whether one diverged, and how far x "
            "moved.")

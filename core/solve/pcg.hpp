@@ -25,7 +25,6 @@ struct PcgOptions {
   double movement_fraction = 0;  // also stop when the error is this fraction of the distance moved
   double step_noise = 0;         // errors of this many units of T's rounding (epsilon) are noise
   std::size_t error_window = 1;  // see ErrorEstimate
-  double error_factor = 1;       // multiplies the estimated error
   // The calling thread calls it after each step with the number of the step and its error estimate.
   // A true result ends the solve.
   std::function<bool(int, double)> after_step;
@@ -124,7 +123,7 @@ void iterate(const Worker& worker, Steps<T, K>& steps, std::size_t pixels,
       const double length = alpha[k] * rms(moved[k], k);
       error[k].add(length);
       distance[k] += length;
-      const double remaining = finished[k] ? 0 : options.error_factor * error[k].value();
+      const double remaining = finished[k] ? 0 : error[k].value();
       finished[k] = finished[k] ||
                     (step >= options.min_iterations &&
                      remaining <= std::max(tolerance, options.movement_fraction * distance[k]));

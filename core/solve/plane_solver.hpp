@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,6 +17,7 @@
 #include "solve/multigrid_steps.hpp"
 #include "solve/pcg.hpp"
 #include "solve/plane_fill.hpp"
+#include "solve/small_parts.hpp"
 
 namespace bilateral {
 
@@ -29,6 +31,7 @@ class PlaneSolver {
         levels_{hierarchy, geometry, slopes},
         diagonals_(levels_),
         components_(find_components(grid, hierarchy)),
+        small_(levels_, components_),
         threads_(threads) {}
 
   // Solves for all channels. Without a ridge, parts with too little data for their slopes take them
@@ -55,7 +58,13 @@ class PlaneSolver {
       }
       return all;
     };
-    PcgResult all = run(gaps ? active_.data() : nullptr);
+    std::vector<std::uint8_t> iterated(active_);
+    const std::vector<double> moved =
+        small_.solve(grid_, moments, weighted, channels, options.smoothness, x, iterated, threads_);
+    PcgResult all = run(iterated.data());
+    for (std::size_t k = 0; k < channels; ++k)
+      all.moved = std::hypot(all.moved,
+                             std::sqrt(moved[k] / static_cast<double>(grid_.pixels())) / scale[k]);
     if (levels_.slopes.ridge < least_ridge && nested) {
       const std::vector<std::uint8_t> loose = without_slopes(moments);
       if (!loose.empty()) {
@@ -149,6 +158,7 @@ class PlaneSolver {
   Levels<T, Planar<D>> levels_;
   PlaneDiagonals<T, D> diagonals_;
   Components components_;
+  SmallParts<T, D> small_;
   int threads_;
   std::unique_ptr<MultigridSteps<T, Planar<D>>> steps_;  // made after the start, to save memory
   std::vector<std::uint8_t> active_;

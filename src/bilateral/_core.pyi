@@ -237,7 +237,7 @@ class PlaneSolver32:
 
     def __init__(self, planes: object, slope_smoothness: float, slope_ridge: float, threads: int) -> None: ...
 
-    def solve(self, moments: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], scale: Sequence[float], nested: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, error_factor: float, callback: Callable[[int, float], object] | None) -> tuple[list[float], bool, bool, float]:
+    def solve(self, moments: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], scale: Sequence[float], nested: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None) -> tuple[list[float], bool, bool, float]:
         """
         Improve x in place by PCG, from the nested start if wanted. Returns the error estimate after each step, whether all channels converged, whether one diverged, and how far x moved.
         """
@@ -250,7 +250,7 @@ class PlaneSolver64:
 
     def __init__(self, planes: object, slope_smoothness: float, slope_ridge: float, threads: int) -> None: ...
 
-    def solve(self, moments: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], scale: Sequence[float], nested: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, error_factor: float, callback: Callable[[int, float], object] | None) -> tuple[list[float], bool, bool, float]:
+    def solve(self, moments: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], scale: Sequence[float], nested: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None) -> tuple[list[float], bool, bool, float]:
         """
         Improve x in place by PCG, from the nested start if wanted. Returns the error estimate after each step, whether all channels converged, whether one diverged, and how far x moved.
         """

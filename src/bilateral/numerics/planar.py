@@ -145,7 +145,6 @@ class PlaneSolver:
             solver = cpu.PlaneSolver.make(planes_of(self._grid), self._slopes, weighted.dtype)
             self._solver = weighted.dtype, solver
         x = np.empty_like(weighted) if start is None else start.astype(weighted.dtype)
-        has_gaps = bool(observed.sums.moments[:, 0].min() <= 0)
         outcome = self._solver[1].solve(
             observed.sums.moments,
             weighted,
@@ -161,7 +160,6 @@ class PlaneSolver:
             movement_fraction=movement_fraction,
             step_noise=policy.STEP_NOISE,
             error_window=policy.ERROR_WINDOW,
-            error_factor=policy.PLANE_GAP_ERROR if has_gaps else 1.0,
             callback=callback,
         )
         return Solution(observed, x, outcome)

@@ -83,10 +83,6 @@ SMALL_RIDGE = 1e-5
 CLAMP_MARGIN = 0.05
 """A planar solution may leave the range of the known values by this fraction of it."""
 
-PLANE_GAP_ERROR = 1.5
-"""Multiplies the error estimate of a planar solve if some vertices have no data: planes turn slowly
-where nothing holds them, so that the first steps say little about the rest."""
-
 PLANE_ROUNDS = 0.75
 """Fraction of the robust rounds that are planar. The first rounds have constant vertices: planes
 would follow regions of outliers."""

@@ -41,7 +41,9 @@ def clamp(y: Tensor, target: Tensor, known: Tensor | None) -> Tensor:
     low = lowest.amin((2, 3), keepdim=True).double()
     high = highest.amax((2, 3), keepdim=True).double()
     margin = policy.CLAMP_MARGIN * (high - low)
-    return torch.clamp(y, (low - margin).to(y.dtype), (high + margin).to(y.dtype))
+    # torch.clamp would drop gradients where both bounds are equal.
+    y = torch.maximum(y, (low - margin).to(y.dtype))
+    return torch.minimum(y, (high + margin).to(y.dtype))
 
 
 def stages(options: LayerOptions, iterations: int, target: Tensor) -> list[LayerOptions]:

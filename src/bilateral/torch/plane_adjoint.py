@@ -28,6 +28,10 @@ _LEAST_RIDGE = 1e-7
 singular. In all other parts, this ridge changes derivatives less than their tolerance."""
 
 
+_ADJOINT_TOLERANCE = 1.0
+"""As `policy.ADJOINT_TOLERANCE`. Planes that little data hold converge last, and count here."""
+
+
 class PlaneAdjoint:
     """The matrix of one planar solve, ready for any number of right-hand sides.
 
@@ -143,7 +147,7 @@ class PlaneAdjoint:
 
         solution = self._solver.solve(system, None, steps=0, scale=np.ones(channels))
         size = _rms(pixels_of(solution))
-        tolerance = policy.ADJOINT_TOLERANCE["multigrid"] * self._options.tolerance
+        tolerance = _ADJOINT_TOLERANCE * self._options.tolerance
         for _ in range(policy.ADJOINT_ATTEMPTS):
             scale = np.where(size > 0, size, 1.0)
             solution = self._solver.solve(system, solution.x, tolerance=tolerance, scale=scale)

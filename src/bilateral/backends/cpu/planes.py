@@ -159,7 +159,6 @@ class PlaneSolver:
         movement_fraction: float,
         step_noise: float,
         error_window: int,
-        error_factor: float,
         callback: Callable[[int, float], Any] | None,
     ) -> Outcome:
         """Improve planes in place by preconditioned conjugate gradients.
@@ -177,8 +176,6 @@ class PlaneSolver:
         smoothness, min_iterations, max_iterations, tolerance, movement_fraction, step_noise, \
 error_window, callback
             As for `pcg`.
-        error_factor : float
-            Multiplies the error estimate.
         """
         return Outcome(
             *self.core.solve(
@@ -194,7 +191,6 @@ error_window, callback
                 movement_fraction,
                 step_noise,
                 error_window,
-                error_factor,
                 callback,
             )
         )

@@ -1,0 +1,164 @@
+// Solve the small components of a planar system directly.
+//
+// A component of a few vertices with a few known pixels may have a plane that its data hardly
+// determine. Conjugate gradients would spend steps on each such plane, for a handful of pixels.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "multigrid/plane_diagonals.hpp"
+#include "solve/components.hpp"
+
+namespace bilateral {
+
+template <class T, std::size_t D>
+class SmallParts {
+ public:
+  static constexpr std::size_t most_vertices = 16;
+
+  SmallParts(const Levels<T, Planar<D>>& levels, const Components& components)
+      : levels_(levels), row_of_(components.of.size()), local_(components.of.size()) {
+    const GridGraph<T>& graph = levels.hierarchy.fine;
+    for (std::size_t row = 0; row < graph.rows; ++row)
+      if (graph.vertex[row] != nowhere)
+        row_of_[graph.vertex[row]] = static_cast<std::uint32_t>(row);
+    std::vector<std::uint32_t> size(components.count, 0), part(components.count, nowhere);
+    for (const std::uint32_t c : components.of) ++size[c];
+    for (std::size_t v = 0; v < components.of.size(); ++v) {
+      const std::uint32_t c = components.of[v];
+      if (size[c] > most_vertices) continue;
+      if (part[c] == nowhere) {
+        part[c] = static_cast<std::uint32_t>(parts_.size());
+        parts_.emplace_back();
+      }
+      local_[v] = static_cast<std::uint32_t>(parts_[part[c]].size());
+      parts_[part[c]].push_back(static_cast<std::uint32_t>(v));
+    }
+  }
+
+  // Solves the small components with data, for all channels, and clears `active` there. Without a
+  // ridge, components whose data do not determine all slopes stay active. Returns the sum of the
+  // squares of the changes of x over the pixels, per channel.
+  std::vector<double> solve(const Grid& grid, const T* moments, const T* weighted,
+                            std::size_t channels, double smoothness, T* x,
+                            std::vector<std::uint8_t>& active, int threads) const {
+    std::vector<double> moved(parts_.size() * channels, 0.0);
+    const int team = team_size(threads, parts_.size(), 64);
+    std::vector<Factor> factors(static_cast<std::size_t>(team));
+    parallel_for(team, parts_.size(), [&](std::size_t p, std::size_t rank) {
+      const Part& part = parts_[p];
+      Factor& factor = factors[rank];
+      if (!active[part[0]] || !factor_matrix(part, moments, smoothness, factor)) return;
+      for (std::size_t k = 0; k < channels; ++k)
+        moved[p * channels + k] =
+            substitute(grid, part, factor, weighted + k * grid.vertices * unknowns,
+                       x + k * grid.vertices * unknowns);
+      for (const std::uint32_t v : part) active[v] = 0;
+    });
+    std::vector<double> total(channels, 0.0);
+    for (std::size_t i = 0; i < moved.size(); ++i) total[i % channels] += moved[i];
+    return total;
+  }
+
+ private:
+  static constexpr std::size_t unknowns = D + 1;
+  static constexpr std::size_t most_unknowns = most_vertices * unknowns;
+  using Part = std::vector<std::uint32_t>;
+
+  // The Cholesky factor of one component's matrix: its lower triangle by rows.
+  using Factor = std::array<double, most_unknowns*(most_unknowns + 1) / 2>;
+
+  // Assembles and factors the matrix of a component. Returns whether it is regular.
+  bool factor_matrix(const Part& part, const T* moments, double smoothness, Factor& factor) const {
+    const std::size_t n = part.size() * unknowns;
+    std::fill_n(factor.begin(), triangle(n, 0), 0.0);
+    for (std::size_t i = 0; i < part.size(); ++i) add_row(part, i, moments, smoothness, factor);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        double sum = factor[triangle(i, j)];
+        const double own = sum;
+        for (std::size_t k = 0; k < j; ++k) sum -= factor[triangle(i, k)] * factor[triangle(j, k)];
+        if (j < i)
+          factor[triangle(i, j)] = sum / factor[triangle(j, j)];
+        else if (sum > 1e-12 * own)
+          factor[triangle(i, i)] = std::sqrt(sum);
+        else
+          return false;
+      }
+    return true;
+  }
+
+  void add_row(const Part& part, std::size_t i, const T* moments, double smoothness,
+               Factor& factor) const {
+    const GridGraph<T>& graph = levels_.hierarchy.fine;
+    const PlaneLevel<T, D>& plane = levels_.geometry.levels[0];
+    const std::size_t v = part[i], row = row_of_[v], s = row / slice_rows, lane = row % slice_rows;
+    const T* mass = levels_.geometry.pixel_moments.data();
+    const double ridge = smoothness * levels_.slopes.ridge *
+                         static_cast<double>(mass[in_groups(row, 1 + Planar<D>::slope_matrix, 0)]);
+    const auto at = [&](std::size_t a, std::size_t j, std::size_t b) -> double& {
+      return factor[triangle(i * unknowns + a, j * unknowns + b)];
+    };
+    for (std::size_t a = 0; a < unknowns; ++a)
+      for (std::size_t b = 0; b <= a; ++b)
+        at(a, i, b) += static_cast<double>(moments[v * Planar<D>::matrix + triangle(a, b)]) +
+                       (a == b && a > 0 ? ridge : 0);
+    for (std::size_t c = graph.entry.first[s]; c < graph.entry.first[s + 1]; ++c) {
+      const double w = smoothness * static_cast<double>(graph.weight[c * slice_rows + lane]);
+      if (!(w > 0)) continue;
+      const std::size_t j = local_[graph.vertex[graph.entry.to[c * slice_rows + lane]]];
+      std::array<double, unknowns> near, far;  // the meeting point, from both centres
+      near[0] = far[0] = 1;
+      for (std::size_t d = 0; d < D; ++d) {
+        near[d + 1] = static_cast<double>(plane.near[(c * D + d) * slice_rows + lane]);
+        far[d + 1] = -near[d + 1];
+      }
+      for (std::size_t a = 0; a < unknowns; ++a) {
+        const double turn = a > 0 ? w * levels_.slopes.smoothness : 0;
+        for (std::size_t b = 0; b <= a; ++b)
+          at(a, i, b) += w * near[a] * near[b] + (a == b ? turn : 0);
+        for (std::size_t b = 0; b < unknowns && j < i; ++b)
+          at(a, j, b) -= w * near[a] * far[b] + (a == b ? turn : 0);
+      }
+    }
+  }
+
+  // Solves for one channel with the factor. Returns the sum of the squares of the changes.
+  double substitute(const Grid& grid, const Part& part, const Factor& factor, const T* b,
+                    T* x) const {
+    const std::size_t n = part.size() * unknowns;
+    std::array<double, most_unknowns> y;
+    for (std::size_t i = 0; i < n; ++i) {
+      double sum = static_cast<double>(b[part[i / unknowns] * unknowns + i % unknowns]);
+      for (std::size_t k = 0; k < i; ++k) sum -= factor[triangle(i, k)] * y[k];
+      y[i] = sum / factor[triangle(i, i)];
+    }
+    for (std::size_t i = n; i-- > 0;) {
+      y[i] /= factor[triangle(i, i)];
+      for (std::size_t k = 0; k < i; ++k) y[k] -= factor[triangle(i, k)] * y[i];
+    }
+    double moved = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t v = part[i / unknowns];
+      T& value = x[v * unknowns + i % unknowns];
+      const double change = y[i] - static_cast<double>(value);
+      if (i % unknowns == 0) moved += static_cast<double>(grid.mass[v]) * change * change;
+      value = static_cast<T>(y[i]);
+    }
+    return moved;
+  }
+
+  Levels<T, Planar<D>> levels_;
+  Buffer<std::uint32_t> row_of_;  // of each vertex
+  Buffer<std::uint32_t> local_;   // number of each vertex in its part, if that is small
+  std::vector<Part> parts_;       // the vertices of each small component
+};
+
+}  // namespace bilateral
