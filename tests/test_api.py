@@ -34,7 +34,8 @@ API: dict[str, dict[str, str]] = {
         "BilateralGrid.splat": "(self, pixels)",
         "BilateralSolver": (
             "(grid, smoothness=4.0, *, tolerance=0.001, max_iterations=None, "
-            "preconditioner='multigrid', initial=None, method=None)"
+            "preconditioner='multigrid', initial=None, method=None, model='constant', "
+            "slope_smoothness=3.0, slope_ridge=0.001, clamp=True)"
         ),
         "BilateralSolver.solve": (
             "(self, target, confidence=None, *, smooth=None, rank_tolerance=None, "
@@ -91,7 +92,8 @@ API: dict[str, dict[str, str]] = {
         "solve": (
             "(reference, target, confidence=None, *, sigma_xy=8, sigma_luma=8, sigma_chroma=8, "
             "sigma_t=None, smoothness=4.0, blur='paper', tolerance=0.001, max_iterations=None, "
-            "preconditioner='multigrid', initial=None, method=None, smooth=None, "
+            "preconditioner='multigrid', initial=None, method=None, model='constant', "
+            "slope_smoothness=3.0, slope_ridge=0.001, clamp=True, smooth=None, "
             "rank_tolerance=None, warm_start=None, callback=None, return_info=False, "
             "reference_max=None, dtype=None)"
         ),

@@ -28,7 +28,8 @@ class PlaneSolver {
               const PlaneGeometry<T, D>& geometry, const SlopeWeights& slopes, int threads)
       : grid_(grid),
         centres_(centres),
-        levels_{hierarchy, geometry, slopes},
+        levels_{hierarchy, geometry, {slopes.smoothness, std::max(slopes.ridge, least_ridge)}},
+        without_ridge_(slopes.ridge < least_ridge),
         diagonals_(levels_),
         components_(find_components(grid, hierarchy)),
         small_(levels_, components_),
@@ -46,33 +47,12 @@ class PlaneSolver {
     active_ = with_data(components_, weight.data());
     const bool gaps = std::find(active_.begin(), active_.end(), 0) != active_.end();
     diagonals_.set(moments, options.smoothness);
-    const std::size_t numbers = grid_.vertices * (D + 1);
     if (nested) find_start(weighted, channels, x);
-    const auto run = [&](const std::uint8_t* active) {
-      PcgResult all;
-      all.converged = true;
-      for (std::size_t k = 0; k < channels && options.max_iterations > 0 && !all.cancelled; ++k) {
-        const LinearSystem<T> system{moments, active, weighted + k * numbers, x + k * numbers,
-                                     options.smoothness};
-        all.join(pcg(steps(), system, grid_.pixels(), std::array{scale[k]}, options));
-      }
-      return all;
-    };
-    std::vector<std::uint8_t> iterated(active_);
-    const std::vector<double> moved =
-        small_.solve(grid_, moments, weighted, channels, options.smoothness, x, iterated, threads_);
-    PcgResult all = run(iterated.data());
-    for (std::size_t k = 0; k < channels; ++k)
-      all.moved = std::hypot(all.moved,
-                             std::sqrt(moved[k] / static_cast<double>(grid_.pixels())) / scale[k]);
-    if (levels_.slopes.ridge < least_ridge && nested) {
+    PcgResult all = iterate(moments, weighted, channels, scale, x, active_, options);
+    if (without_ridge_ && nested) {
       const std::vector<std::uint8_t> loose = without_slopes(moments);
-      if (!loose.empty()) {
-        std::vector<std::uint8_t> firm(active_);
-        for (std::size_t v = 0; v < firm.size(); ++v) firm[v] = firm[v] && !loose[v];
-        fill(firm, channels, x);
-        all.join(run(loose.data()));
-      }
+      if (!loose.empty())
+        all.join(solve_loose(loose, moments, weighted, channels, scale, x, options));
     }
     if (gaps) fill(active_, channels, x);
     return all;
@@ -88,13 +68,117 @@ class PlaneSolver {
     return *steps_;
   }
 
-  // Below this ridge, data alone determine slopes.
-  static constexpr double least_ridge = 1e-7;
+  // Parts whose data determine no slope need a ridge. In all others it changes nothing visible.
+  static constexpr double least_ridge = 1e-9;
+
+  // Improves x where `active` is set: directly in small components, by PCG elsewhere.
+  PcgResult iterate(const T* moments, const T* weighted, std::size_t channels, const double* scale,
+                    T* x, std::vector<std::uint8_t> active, const PcgOptions& options) {
+    const std::size_t numbers = grid_.vertices * (D + 1);
+    const std::vector<double> moved =
+        small_.solve(grid_, moments, weighted, channels, options.smoothness, x, active, threads_);
+    PcgResult all;
+    all.converged = true;
+    for (std::size_t k = 0; k < channels && options.max_iterations > 0 && !all.cancelled; ++k) {
+      const LinearSystem<T> system{moments, active.data(), weighted + k * numbers, x + k * numbers,
+                                   options.smoothness};
+      all.join(pcg(steps(), system, grid_.pixels(), std::array{scale[k]}, options));
+    }
+    for (std::size_t k = 0; k < channels; ++k)
+      all.moved = std::hypot(all.moved,
+                             std::sqrt(moved[k] / static_cast<double>(grid_.pixels())) / scale[k]);
+    return all;
+  }
+
+  // Solves the components whose data determine no slope, by the least change of one plane of their
+  // surroundings. That plane has no smoothness term, so only the data term changes.
+  PcgResult solve_loose(const std::vector<std::uint8_t>& loose, const T* moments, const T* weighted,
+                        std::size_t channels, const double* scale, T* x,
+                        const PcgOptions& options) {
+    constexpr std::size_t unknowns = D + 1;
+    std::vector<std::uint8_t> firm(active_);
+    for (std::size_t v = 0; v < firm.size(); ++v) firm[v] = firm[v] && !loose[v];
+    if (std::find(firm.begin(), firm.end(), 1) != firm.end())
+      fill(firm, channels, x);
+    else
+      fit_one_plane(moments, weighted, channels, x);
+    const std::size_t size = channels * grid_.vertices * unknowns;
+    Buffer<T> plane(size, T{0}), left(size, T{0});
+    std::vector<std::size_t> first(components_.count, grid_.vertices);
+    for (std::size_t v = grid_.vertices; v-- > 0;) first[components_.of[v]] = v;
+    for (std::size_t k = 0; k < channels; ++k)
+      for (std::size_t v = 0; v < grid_.vertices; ++v) {
+        if (!loose[v]) continue;
+        const std::size_t start = k * grid_.vertices, at = (start + v) * unknowns;
+        const std::size_t leader = first[components_.of[v]];
+        const T* from = x + (start + leader) * unknowns;
+        auto value = static_cast<double>(from[0]);
+        for (std::size_t d = 0; d < D; ++d) {
+          value += static_cast<double>(from[d + 1]) * (centre_of(v)[d] - centre_of(leader)[d]);
+          plane[at + d + 1] = from[d + 1];
+        }
+        plane[at] = static_cast<T>(value);
+        for (std::size_t i = 0; i < unknowns; ++i) {
+          auto sum = static_cast<double>(weighted[at + i]);
+          for (std::size_t j = 0; j < unknowns; ++j)
+            sum -=
+                static_cast<double>(
+                    moments[v * Planar<D>::matrix + (j <= i ? triangle(i, j) : triangle(j, i))]) *
+                static_cast<double>(plane[at + j]);
+          left[at + i] = static_cast<T>(sum);
+        }
+      }
+    for (std::size_t i = 0; i < size; ++i)
+      if (loose[i / unknowns % grid_.vertices]) x[i] = T{0};
+    PcgResult result = iterate(moments, left.data(), channels, scale, x, loose, options);
+    for (std::size_t i = 0; i < size; ++i) x[i] += plane[i];
+    return result;
+  }
 
   void fill(const std::vector<std::uint8_t>& active, std::size_t channels, T* x) const {
-    if (std::find(active.begin(), active.end(), 1) == active.end()) return;
     const PlaneFill<D> fill(grid_, centres_, active.data());
     for (std::size_t k = 0; k < channels; ++k) fill.fill(x + k * grid_.vertices * (D + 1));
+  }
+
+  // Gives all vertices the plane that fits all data.
+  void fit_one_plane(const T* moments, const T* weighted, std::size_t channels, T* x) const {
+    constexpr std::size_t numbers = Planar<D>::matrix, unknowns = D + 1;
+    PlaneMatrix<D> sum{};
+    for (std::size_t v = 0; v < grid_.vertices; ++v) {
+      PlaneMatrix<D> matrix;
+      for (std::size_t i = 0; i < numbers; ++i)
+        matrix[i] = static_cast<double>(moments[v * numbers + i]);
+      add_moved<D, double>(sum, matrix, centre_of(v));
+    }
+    const PlaneMatrix<D> inverse = inverse_plane<D, double>(sum);
+    for (std::size_t k = 0; k < channels; ++k) {
+      const T* b = weighted + k * grid_.vertices * unknowns;
+      std::array<double, unknowns> total{}, plane{};
+      for (std::size_t v = 0; v < grid_.vertices; ++v) {
+        const auto value = static_cast<double>(b[v * unknowns]);
+        total[0] += value;
+        for (std::size_t d = 0; d < D; ++d)
+          total[d + 1] += static_cast<double>(b[v * unknowns + d + 1]) + centre_of(v)[d] * value;
+      }
+      for (std::size_t i = 0; i < unknowns; ++i)
+        for (std::size_t j = 0; j < unknowns; ++j)
+          plane[i] += inverse[j <= i ? triangle(i, j) : triangle(j, i)] * total[j];
+      for (std::size_t v = 0; v < grid_.vertices; ++v) {
+        T* out = x + (k * grid_.vertices + v) * unknowns;
+        double value = plane[0];
+        for (std::size_t d = 0; d < D; ++d) {
+          value += plane[d + 1] * centre_of(v)[d];
+          out[d + 1] = static_cast<T>(plane[d + 1]);
+        }
+        out[0] = static_cast<T>(value);
+      }
+    }
+  }
+
+  Position<D> centre_of(std::size_t v) const {
+    Position<D> centre;
+    std::copy_n(centres_.position.data() + v * D, D, centre.begin());
+    return centre;
   }
 
   // Whether each vertex belongs to a component with data that do not determine all slopes. Empty if
@@ -156,6 +240,7 @@ class PlaneSolver {
   const Grid& grid_;
   const Centres<D>& centres_;
   Levels<T, Planar<D>> levels_;
+  bool without_ridge_;
   PlaneDiagonals<T, D> diagonals_;
   Components components_;
   SmallParts<T, D> small_;

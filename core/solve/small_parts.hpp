@@ -43,9 +43,9 @@ class SmallParts {
     }
   }
 
-  // Solves the small components with data, for all channels, and clears `active` there. Without a
-  // ridge, components whose data do not determine all slopes stay active. Returns the sum of the
-  // squares of the changes of x over the pixels, per channel.
+  // Solves the small components with data, for all channels, and clears `active` there. A component
+  // whose matrix is singular, up to rounding, stays active. Returns the sum of the squares of the
+  // changes of x over the pixels, per channel.
   std::vector<double> solve(const Grid& grid, const T* moments, const T* weighted,
                             std::size_t channels, double smoothness, T* x,
                             std::vector<std::uint8_t>& active, int threads) const {
