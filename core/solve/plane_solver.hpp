@@ -69,7 +69,7 @@ class PlaneSolver {
   }
 
   // Parts whose data determine no slope need a ridge. In all others it changes nothing visible.
-  static constexpr double least_ridge = 1e-9;
+  static constexpr double least_ridge = 1e-11;
 
   // Improves x where `active` is set: directly in small components, by PCG elsewhere.
   PcgResult iterate(const T* moments, const T* weighted, std::size_t channels, const double* scale,

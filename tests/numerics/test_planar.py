@@ -100,10 +100,8 @@ def test_a_plane_comes_back_from_few_pixels(
     known = rng.uniform(size=plane.shape) < 0.02
     known[[0, -1, 0], [0, 0, -1]] = True  # three corners span the plane
     grid = BilateralGrid(photo(plane.shape, seed, noise), sigma)
-    solver = exact(grid, 0.03, slope_ridge=0, tolerance=1e-6, clamp=False)
-    x = solver.solve(np.where(known, plane, np.nan))
-    connected = grid.slice(grid.splat(known.astype(float))) > 0  # vertices with data of their own
-    assert np.abs(x - plane)[connected].max() < 1e-3 * np.ptp(plane)
+    x = exact(grid, 0.03, slope_ridge=0).solve(np.where(known, plane, np.nan))
+    assert np.sqrt(np.mean((x - plane) ** 2)) < 1e-3 * np.ptp(plane)
 
 
 def test_adding_an_affine_map_adds_it_to_the_solution() -> None:
