@@ -116,6 +116,9 @@ API: dict[str, dict[str, str]] = {
             "reference_max=None)"
         ),
         "Colorizer.colorize": "(self, scribbles, mask=None)",
+        "DepthStream": "(*, invalid=None, reference_max=None, dtype=None)",
+        "DepthStream.push": "(self, depth, reference, confidence=None, mask=None)",
+        "DepthStream.reset": "(self)",
         "defocus": (
             "(image, depth, focus, aperture, *, kind='depth', blades=None, rotation=0.0, "
             "max_radius=None, linear=None)"

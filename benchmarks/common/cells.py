@@ -32,6 +32,8 @@ class Setting:
     threads: tuple[int, ...]
     any_python: str | None = None  # that of --opencv-python, whatever its OpenCV can do
     paper: bool = False  # measure only the paper's tables
+    output: Path = Path("benchmark-results")  # folder of the reports and pictures
+    only: tuple[str, ...] = ()  # parts of the benchmark to measure; all if empty
 
 
 @dataclass(frozen=True)

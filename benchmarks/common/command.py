@@ -1,7 +1,8 @@
 """Run a benchmark from the command line: options, measurement, report, files.
 
-A benchmark is a module with a TITLE, the default number of REPEATS and, where it has OpenCV as a
-peer, the worker's call that it needs as OPENCV. It has either `measure(setting)` and
+A benchmark is a module with a TITLE, the default number of REPEATS, the names of its
+PARTS for ``--only`` if it has parts and, where it has OpenCV as a peer, the worker's call that it
+needs as OPENCV. It has either `measure(setting)` and
 `as_text(results)`, or is an experiment of the paper (see `cells`) with `details(values)`: the
 sections that the paper's page does not have.
 """
@@ -60,6 +61,9 @@ def parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
     made.add_argument("--output", type=Path, metavar="DIR", default=folder, help=report)
     made.add_argument("--repeats", type=int, metavar="N", default=module.REPEATS, help=count)
     made.add_argument("--quick", action="store_true", help="few repeats on small images")
+    if hasattr(module, "PARTS"):
+        parts = {"nargs": "+", "choices": module.PARTS, "metavar": "PART"}
+        made.add_argument("--only", **parts, help=f"measure only these: {', '.join(module.PARTS)}")
     if hasattr(module, "OPENCV"):
         needs, python = f"a Python whose cv2 has this: {module.OPENCV}", "/usr/bin/python3"
         made.add_argument("--opencv-python", metavar="PYTHON", default=python, help=needs)
@@ -93,6 +97,8 @@ def prepare(
         threads=machine.thread_counts(),
         any_python=python,
         paper=paper,
+        output=options.output,
+        only=tuple(getattr(options, "only", None) or ()),
     )
     return setting, {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -57,6 +57,12 @@ def resized(pixels: Image, shape: tuple[int, int]) -> Image:
     return np.asarray(np.clip(np.rint(large), 0, 255), np.uint8)
 
 
+def nearest(low: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Give each pixel the value of the low-resolution pixel that it lies in."""
+    pairs = zip(shape, low.shape, strict=True)
+    return low[np.ix_(*(((np.arange(n) + 0.5) * m / n).astype(np.intp) for n, m in pairs))]
+
+
 def mirrored(pixels: NDArray[Any], height: int, width: int) -> NDArray[Any]:
     grow = [(0, max(0, height - pixels.shape[0])), (0, max(0, width - pixels.shape[1]))]
     rest = [(0, 0)] * (pixels.ndim - 2)

@@ -11,6 +11,7 @@ from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import LinearOperator, cg, splu
 
 from benchmarks.common import Array
+from benchmarks.common.photos import nearest as nearest
 from bilateral.filters import resize
 
 _OFFSETS = [(y, x) for y in range(3) for x in range(3) if (y, x) != (1, 1)]
@@ -52,12 +53,6 @@ def _affinities(luma: Array) -> tuple[Array, Array]:
     scale = np.maximum(np.maximum(_PART_OF_VARIANCE * variance, least), _LEAST_VARIANCE)
     weights = np.nan_to_num(np.exp(-squares / scale[:, np.newaxis]))
     return weights / weights.sum(axis=1, keepdims=True), neighbours
-
-
-def nearest(low: Array, shape: tuple[int, ...]) -> Array:
-    """Give each pixel the value of the low-resolution pixel that it lies in."""
-    pairs = zip(shape, low.shape, strict=True)
-    return low[np.ix_(*(((np.arange(n) + 0.5) * m / n).astype(np.intp) for n, m in pairs))]
 
 
 def fast_guided_filter(

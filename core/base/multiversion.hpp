@@ -5,7 +5,16 @@
 // has no indirect functions.
 #pragma once
 
+// Sanitizers check every memory access. Inlined everywhere, the checks of a deep chain of small
+// functions take minutes and gigabytes to compile, so under a sanitizer only the versions of a hot
+// loop inline all they call.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BILATERAL_INLINE inline
+#define BILATERAL_INLINE_ALL __attribute__((flatten))
+#else
 #define BILATERAL_INLINE inline __attribute__((always_inline))
+#define BILATERAL_INLINE_ALL
+#endif
 
 namespace bilateral {
 
@@ -29,11 +38,13 @@ struct Multiversion<body> {
   static Result run(Parameters... parameters) {
     return use_avx2 ? run_avx2(parameters...) : run_baseline(parameters...);
   }
-  __attribute__((target("avx2,bmi,bmi2,fma"))) static Result run_avx2(Parameters... parameters) {
+  BILATERAL_INLINE_ALL __attribute__((target("avx2,bmi,bmi2,fma"))) static Result run_avx2(
+      Parameters... parameters) {
     return body(parameters...);
   }
   // Not inlined, to leave the caller as small as a call of run_avx2 does.
-  __attribute__((noinline)) static Result run_baseline(Parameters... parameters) {
+  BILATERAL_INLINE_ALL __attribute__((noinline)) static Result run_baseline(
+      Parameters... parameters) {
     return body(parameters...);
   }
 #else

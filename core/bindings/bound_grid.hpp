@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "base/buffer.hpp"
 #include "grid/grid.hpp"
@@ -35,6 +36,16 @@ class BoundGrid {
 
   template <class T>
   const Hierarchy<T>& multigrid(int threads) const;
+
+  // Builds the geometry of the hierarchy's levels. It needs a hierarchy in the making, so a grid
+  // that has one already makes another one, and drops it.
+  template <class T, class Geometry>
+  void add_geometry(Geometry& geometry, int threads) const {
+    auto hierarchy =
+        std::make_unique<Hierarchy<T>>(grid_, n<T>(threads), weights_, geometry, threads);
+    auto& cached = std::get<Cached<T>>(multigrids_);
+    std::call_once(cached.once, [&] { cached.value = std::move(hierarchy); });
+  }
 
  private:
   Grid grid_;

@@ -14,8 +14,8 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bound_grid.hpp"
-#include "grid/positions.hpp"
-#include "multigrid/plane_geometry.hpp"
+#include "planes/geometry.hpp"
+#include "planes/positions.hpp"
 
 namespace bilateral {
 
@@ -47,8 +47,9 @@ class BoundPlanes {
               axes->geometries);
           std::call_once(cached.once, [&] {
             using Geometry = typename std::decay_t<decltype(cached.value)>::element_type;
-            cached.value = std::make_unique<Geometry>(axes->centres, grid(),
-                                                      bound_.multigrid<T>(threads), threads);
+            auto geometry = std::make_unique<Geometry>(axes->centres);
+            bound_.add_geometry<T>(*geometry, threads);
+            cached.value = std::move(geometry);
           });
           return f(axes->centres, *cached.value);
         },

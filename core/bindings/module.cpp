@@ -20,4 +20,6 @@ NB_MODULE(_core, m) {
   bind_labels(m);
   bind_stereo(m);
   bind_defocus(m);
+  bind_video(m);
+  bind_depth(m);
 }

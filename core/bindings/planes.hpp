@@ -17,10 +17,10 @@
 
 #include "bindings/bound_planes.hpp"
 #include "bindings/solver.hpp"
-#include "grid/plane_splat.hpp"
-#include "solve/plane_fill.hpp"
-#include "solve/plane_probes.hpp"
-#include "solve/plane_solver.hpp"
+#include "planes/fill.hpp"
+#include "planes/probes.hpp"
+#include "planes/solver.hpp"
+#include "planes/splat.hpp"
 
 namespace bilateral {
 
@@ -156,17 +156,11 @@ class BoundPlaneSolver {
       std::size_t error_window, Callback callback) {
     const std::size_t channels = plane_channels(planes_, weighted);
     require(moments.size() == planes_.grid().vertices * planes_.matrix() &&
-                x.size() == weighted.size() && scale.size() == channels && error_window > 0,
+                x.size() == weighted.size() && scale.size() == channels,
             "sizes do not match");
     AfterStep after_step(std::move(callback));
-    PcgOptions options;
-    options.smoothness = smoothness;
-    options.min_iterations = min_iterations;
-    options.max_iterations = max_iterations;
-    options.tolerance = tolerance;
-    options.movement_fraction = movement_fraction;
-    options.step_noise = step_noise;
-    options.error_window = error_window;
+    PcgOptions options = pcg_options(smoothness, min_iterations, max_iterations, tolerance,
+                                     movement_fraction, step_noise, error_window);
     options.after_step = std::ref(after_step);
     PcgResult result;
     {

@@ -117,6 +117,22 @@ class BoundSolver final : public AnySolver {
   SystemSolver<T> solver_;
 };
 
+// The options of PCG as Python passes them.
+inline PcgOptions pcg_options(double smoothness, int min_iterations, int max_iterations,
+                              double tolerance, double movement_fraction, double step_noise,
+                              std::size_t error_window) {
+  require(error_window > 0, "error_window must be positive");
+  PcgOptions options;
+  options.smoothness = smoothness;
+  options.min_iterations = min_iterations;
+  options.max_iterations = max_iterations;
+  options.tolerance = tolerance;
+  options.movement_fraction = movement_fraction;
+  options.step_noise = step_noise;
+  options.error_window = error_window;
+  return options;
+}
+
 using Solved =
     std::tuple<nb::typed<nb::object, AnySolver>, std::vector<double>, bool, bool, double>;
 
@@ -129,7 +145,8 @@ Solved bound_solve(AnySolver* solver, nb::handle_t<BoundGrid> grid,
                    bool fill, double smoothness, int min_iterations, int max_iterations,
                    double tolerance, double movement_fraction, double step_noise,
                    std::size_t error_window, Callback callback, int threads) {
-  require(error_window > 0, "error_window must be positive");
+  const PcgOptions options = pcg_options(smoothness, min_iterations, max_iterations, tolerance,
+                                         movement_fraction, step_noise, error_window);
   nb::object owner;
   if (solver) {
     owner = nb::find(solver);
@@ -139,14 +156,6 @@ Solved bound_solve(AnySolver* solver, nb::handle_t<BoundGrid> grid,
   }
   auto* bound = dynamic_cast<BoundSolver<T>*>(solver);
   require(bound != nullptr, "the solver has another precision than the arrays");
-  PcgOptions options;
-  options.smoothness = smoothness;
-  options.min_iterations = min_iterations;
-  options.max_iterations = max_iterations;
-  options.tolerance = tolerance;
-  options.movement_fraction = movement_fraction;
-  options.step_noise = step_noise;
-  options.error_window = error_window;
   PcgResult result = bound->solve(weight, weighted, x, scale, fill, options, std::move(callback));
   return {std::move(owner), std::move(result.residuals), result.converged, result.diverged,
           result.moved};

@@ -24,5 +24,7 @@ void bind_polish(nb::module_& m);
 void bind_labels(nb::module_& m);
 void bind_stereo(nb::module_& m);
 void bind_defocus(nb::module_& m);
+void bind_video(nb::module_& m);
+void bind_depth(nb::module_& m);
 
 }  // namespace bilateral

@@ -14,6 +14,30 @@
 
 namespace bilateral {
 
+// Geometry of the constant model: links have only weights. A model whose links have more offers the
+// same functions, which Hierarchy calls while it builds the levels.
+struct NoGeometry {
+  // What a link has besides its weight; the sum over the edges that become one link.
+  struct LinkData {
+    friend LinkData operator+(LinkData, LinkData) { return {}; }
+  };
+  // The edges of one row of the last level.
+  struct Row {
+    template <class T>
+    LinkData edge(std::size_t, T) const {
+      return {};
+    }
+  };
+  void place_grid(const auto&, const auto&, ThreadPool&) {}
+  void place_aggregates(const auto&, const auto&, ThreadPool&) {}
+  Row row(std::size_t) const { return {}; }
+  void add_level(const auto&) {}
+  void write(std::size_t, std::size_t, const auto&, std::size_t) {}
+  void write_padding(std::size_t, std::size_t) {}
+  void order_rows(const auto&, std::size_t, ThreadPool&) {}
+  void finish() {}
+};
+
 namespace detail {
 
 inline constexpr std::size_t coarse_run = 512;  // aggregates
@@ -43,26 +67,29 @@ struct AggregateMembers {
   }
 };
 
-template <class T>
+template <class T, class Data>
 struct Link {
   std::uint32_t to;
   T weight;
+  [[no_unique_address]] Data data;
 };
 
 // The links of each aggregate, in the order in which its members' entries first reach each target.
-template <class T>
+template <class T, class Geometry>
 class CoarseLinks {
  public:
+  using Link = detail::Link<T, typename Geometry::LinkData>;
   Buffer<std::uint32_t> count;  // links of each aggregate
 
   CoarseLinks(const Graph<T>& fine, const Aggregates& aggregates, const AggregateMembers& members,
-              ThreadPool& pool)
+              const Geometry& geometry, ThreadPool& pool)
       : count(aggregates.count),
         run_((aggregates.count + coarse_run - 1) / coarse_run),
         begin_(aggregates.count),
         fine_(fine),
         aggregate_of_(aggregates.of.data()),
-        members_(members) {
+        members_(members),
+        geometry_(geometry) {
     std::vector<Scratch> scratches(static_cast<std::size_t>(pool.size()));
     each_coarse_run(aggregates.count, pool,
                     [&](std::size_t run, std::size_t from, std::size_t to, std::size_t rank) {
@@ -70,18 +97,18 @@ class CoarseLinks {
                       if (scratch.place.empty()) scratch.place.resize(aggregates.count, nowhere);
                       collect_links(from, to, scratch);
                       const std::size_t links = merge_links(from, to, scratch);
-                      run_[run] = Buffer<Link<T>>(links + common_links);
+                      run_[run] = Buffer<Link>(links + common_links);
                       std::copy_n(scratch.merged.data(), links, run_[run].data());
                     });
   }
 
-  const Link<T>* of(std::size_t I) const { return run_[I / coarse_run].data() + begin_[I]; }
+  const Link* of(std::size_t I) const { return run_[I / coarse_run].data() + begin_[I]; }
 
   // Calls f(J) for each neighbour J of I. If I has fewer than `common_links` neighbours, calls f(I)
   // for each missing one: a loop of variable length would mispredict its end for most aggregates.
   template <class F>
   BILATERAL_INLINE void each(std::size_t I, F&& f) const {
-    const Link<T>* link = of(I);
+    const Link* link = of(I);
     const std::uint32_t self = static_cast<std::uint32_t>(I), links = count[I];
     for (std::uint32_t k = 0; k < common_links; ++k) {
       const std::uint32_t J = link[k].to;
@@ -95,7 +122,7 @@ class CoarseLinks {
 
   // Memory of one thread.
   struct Scratch {
-    std::vector<Link<T>> links, merged;         // of a run of aggregates
+    std::vector<Link> links, merged;            // of a run of aggregates
     std::array<std::uint32_t, coarse_run> end;  // of each aggregate in `links`
     std::vector<std::uint32_t> place;           // of each target aggregate in `merged`, plus base
     std::uint32_t base = 0;
@@ -117,7 +144,7 @@ class CoarseLinks {
       scratch.links.resize(max_links);
       scratch.merged.resize(max_links);
     }
-    Link<T>* next = scratch.links.data();
+    Link* next = scratch.links.data();
     for (std::uint32_t m = begin; m < end; ++m) {
       const std::size_t row = members_.row[m], s = row / slice_rows;
       const std::size_t columns = first[s + 1] - first[s];
@@ -125,10 +152,11 @@ class CoarseLinks {
       const std::uint32_t* neighbours = fine_.entry.to.data() + entry;
       const T* weights = fine_.weight.data() + entry;
       const std::uint32_t source = aggregate_of[row];
+      const auto edges = geometry_.row(row);
       const auto add = [&](std::size_t k) __attribute__((always_inline)) {
         const T weight = weights[k * slice_rows];
         const std::uint32_t target = aggregate_of[neighbours[k * slice_rows]];
-        *next = {target, weight};
+        *next = {target, weight, edges.edge(k, weight)};
         next += (k < columns) & (target != source);
       };
       for (std::size_t k = 0; k < read; ++k) add(k);
@@ -141,20 +169,21 @@ class CoarseLinks {
   // place[J] - base is the place of J in the current list; places in other lists are out of range.
   // There are no branches: the processor could not predict whether J is new.
   std::size_t merge_links(std::size_t from, std::size_t to, Scratch& scratch) {
-    Link<T>* merged = scratch.merged.data();
-    const Link<T>* link = scratch.links.data();
+    Link* merged = scratch.merged.data();
+    const Link* link = scratch.links.data();
     std::uint32_t* place = scratch.place.data();
     const std::uint32_t base = scratch.base;
     std::uint32_t end = 0;
     for (std::size_t I = from; I < to; ++I) {
       const std::uint32_t start = end;
-      const Link<T>* last = scratch.links.data() + scratch.end[I - from];
+      const Link* last = scratch.links.data() + scratch.end[I - from];
       for (; link < last; ++link) {
         const std::uint32_t at = place[link->to] - base;
         const std::uint32_t is_new = at - start >= end - start;
         const std::uint32_t here = at ^ ((at ^ end) & -is_new);
-        merged[end].weight = T{0};
-        merged[here] = {link->to, merged[here].weight + link->weight};
+        merged[end] = Link{};
+        merged[here] = {link->to, merged[here].weight + link->weight,
+                        merged[here].data + link->data};
         place[link->to] = base + here;
         end += is_new;
       }
@@ -165,11 +194,12 @@ class CoarseLinks {
     return end;
   }
 
-  std::vector<Buffer<Link<T>>> run_;  // links of each run of aggregates
-  Buffer<std::uint32_t> begin_;       // of each aggregate's links in its run
+  std::vector<Buffer<Link>> run_;  // links of each run of aggregates
+  Buffer<std::uint32_t> begin_;    // of each aggregate's links in its run
   const Graph<T>& fine_;
   const std::uint32_t* aggregate_of_;
   const AggregateMembers& members_;
+  const Geometry& geometry_;
 };
 
 }  // namespace detail

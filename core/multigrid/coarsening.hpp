@@ -26,11 +26,11 @@ struct Transfer {
 namespace detail {
 
 // Gives each aggregate in turn the smallest colour that no earlier neighbour has.
-template <class T>
-std::vector<std::uint32_t> greedy_colours(const CoarseLinks<T>& links, std::size_t count) {
+template <class Links>
+std::vector<std::uint32_t> greedy_colours(const Links& links, std::size_t count) {
   std::vector<std::uint32_t> colour(count, nowhere), taken;
   for (std::size_t I = 0; I < count; ++I) {
-    const Link<T>* link = links.of(I);
+    const auto* link = links.of(I);
     std::uint64_t used = 0;  // one bit for each of the first 64 colours
     for (std::uint32_t e = 0; e < links.count[I]; ++e) {
       const std::uint32_t c = colour[link[e].to];
@@ -49,15 +49,17 @@ std::vector<std::uint32_t> greedy_colours(const CoarseLinks<T>& links, std::size
 
 inline constexpr std::size_t sorted_run = 4096;  // aggregates
 
-template <class T>
+template <class T, class Geometry>
 class Coarsening {
  public:
-  Coarsening(const Graph<T>& fine, const Aggregates& aggregates, ThreadPool& pool)
+  Coarsening(const Graph<T>& fine, const Aggregates& aggregates, Geometry& geometry,
+             ThreadPool& pool)
       : fine_(fine),
         aggregates_(aggregates),
+        geometry_(geometry),
         pool_(pool),
         members_(aggregates),
-        links_(fine, aggregates, members_, pool),
+        links_(fine, aggregates, members_, placed(geometry), pool),
         colour_(greedy_colours(links_, aggregates.count)),
         earlier_(aggregates.count),
         row_of_(aggregates.count) {}
@@ -69,12 +71,19 @@ class Coarsening {
     graph_.first_later = Buffer<std::uint32_t>(graph_.slices());
     each_slice(graph_.slices(), pool_, [&](std::size_t s) { count_columns(s); });
     graph_.allocate_entries();
+    geometry_.add_level(graph_);
     each_slice(graph_.slices(), pool_, [&](std::size_t s) { fill_entries(s); });
+    geometry_.order_rows(aggregate_in_, graph_.rows, pool_);
     Transfer transfer{find_parents(), list_members()};
     return {std::move(graph_), std::move(transfer)};
   }
 
  private:
+  const Geometry& placed(Geometry& geometry) const {
+    geometry.place_aggregates(aggregates_, members_, pool_);
+    return geometry;
+  }
+
   // Sorts rows by colour, and within each run of aggregates by the numbers of neighbours with
   // earlier and with later colours.
   void order_rows() {
@@ -159,21 +168,27 @@ class Coarsening {
         graph_.entry.to[column * slice_rows + i % slice_rows] = to;
         graph_.weight[column * slice_rows + i % slice_rows] = weight;
       };
+      const auto pad = [&](std::size_t column) {
+        put(column, static_cast<std::uint32_t>(i), T{0});
+        geometry_.write_padding(column, i % slice_rows);
+      };
       T degree{0};
       if (const std::uint32_t I = aggregate_in_[i]; I != nowhere) {
-        const Link<T>* link = links_.of(I);
+        const auto* link = links_.of(I);
         for (std::uint32_t e = 0; e < links_.count[I]; ++e) {
           const std::uint32_t to = row_of_[link[e].to];
           const std::size_t earlier = to < i;
-          put(late ^ ((early ^ late) & -earlier), to, link[e].weight);
+          const std::size_t column = late ^ ((early ^ late) & -earlier);
+          put(column, to, link[e].weight);
+          geometry_.write(column, i % slice_rows, link[e], I);
           early += earlier;
           late += 1 - earlier;
           degree += link[e].weight;
         }
       }
       graph_.degree[i] = degree;
-      while (early < graph_.first_later[s]) put(early++, static_cast<std::uint32_t>(i), T{0});
-      while (late < graph_.entry.first[s + 1]) put(late++, static_cast<std::uint32_t>(i), T{0});
+      while (early < graph_.first_later[s]) pad(early++);
+      while (late < graph_.entry.first[s + 1]) pad(late++);
     }
   }
 
@@ -224,9 +239,10 @@ class Coarsening {
 
   const Graph<T>& fine_;
   const Aggregates& aggregates_;
+  Geometry& geometry_;
   ThreadPool& pool_;
   AggregateMembers members_;
-  CoarseLinks<T> links_;
+  CoarseLinks<T, Geometry> links_;
   std::vector<std::uint32_t> colour_;   // of each aggregate
   Buffer<std::uint32_t> earlier_;       // number of each aggregate's neighbours of earlier colours
   Buffer<std::uint32_t> row_of_;        // row of each aggregate
@@ -236,10 +252,10 @@ class Coarsening {
 
 }  // namespace detail
 
-template <class T>
+template <class T, class Geometry>
 std::pair<Graph<T>, Transfer> coarsen(const Graph<T>& fine, const Aggregates& aggregates,
-                                      ThreadPool& pool) {
-  return detail::Coarsening<T>(fine, aggregates, pool).run();
+                                      Geometry& geometry, ThreadPool& pool) {
+  return detail::Coarsening<T, Geometry>(fine, aggregates, geometry, pool).run();
 }
 
 }  // namespace bilateral

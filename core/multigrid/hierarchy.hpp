@@ -38,10 +38,18 @@ struct Hierarchy {
   std::size_t depth() const { return coarse.size(); }
 
   Hierarchy(const Grid& grid, const T* n, const LevelWeights& level_weights, int threads)
+      : Hierarchy(grid, n, level_weights, NoGeometry{}, threads) {}
+
+  // Also builds the geometry of the levels, such as PlaneGeometry, which must be new.
+  template <class Geometry>
+  Hierarchy(const Grid& grid, const T* n, const LevelWeights& level_weights, Geometry&& geometry,
+            int threads)
       : weights(level_weights) {
     ThreadPool::run(team_size(threads, grid.vertices, 4096), [&](ThreadPool& pool) {
       fine = grid_graph(grid, n, pool);
-      for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, pool);
+      geometry.place_grid(grid, fine, pool);
+      for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, geometry, pool);
+      geometry.finish();
       sum_components(pool);
     });
   }
@@ -49,11 +57,12 @@ struct Hierarchy {
  private:
   // Coarsens the last level, which has `size` vertices. Returns the number of vertices of the new
   // level, or 0 if the last level has nothing left to aggregate.
-  std::size_t add_level(std::size_t size, ThreadPool& pool) {
+  template <class Geometry>
+  std::size_t add_level(std::size_t size, Geometry& geometry, ThreadPool& pool) {
     const Graph<T>& last = coarse.empty() ? fine : coarse.back();
     const Aggregates aggregates = aggregate(last, pool);
     if (aggregates.count == size || aggregates.count == 0) return 0;
-    auto [graph, transfer] = coarsen(last, aggregates, pool);
+    auto [graph, transfer] = coarsen(last, aggregates, geometry, pool);
     if (coarse.empty())
       colour0_members = numbers_below(transfer.members, fine.colour[1],
                                       static_cast<std::uint32_t>(fine.rows), pool);

@@ -33,6 +33,7 @@ class NestedStart {
       x_.push_back(level_vector<T>(graph.rows, R::stride));
     }
     fine_b_ = level_vector<T>(hierarchy_.fine.rows, R::stride);
+    if (R::moves) fine_x_ = level_vector<T>(hierarchy_.fine.rows, R::stride);
   }
 
   // Computes x from b, both by vertex. All threads of a team call this together.
@@ -67,7 +68,21 @@ class NestedStart {
       const V above = R::lower(fine, row, R::gather(x_[0].data(), parent + row));
       const V alone = R::times(inverse, row, R::get(b_rows, row));
       vectors.write(x, row, above, alone, [&](std::size_t i) { return parent[row + i] == none; });
+      if constexpr (R::moves) R::put(fine_x_.data(), row, above);
     });
+    if constexpr (R::moves) {
+      // The steps begin with colour 0. So one sweep over colour 1 is enough to smooth the start.
+      worker.barrier.wait();
+      const GridGraph<T>& graph = hierarchy_.fine;
+      const Slices second(graph.colour[1], graph.rows, worker);
+      const T lambda = diagonals_.smoothness(0);
+      each_block<R>(
+          second.begin, second.end, [&](std::size_t row, std::size_t s, std::size_t lane) {
+            const V sum =
+                R::pull(fine, graph.entry.first[s], graph.entry.first[s + 1], lane, fine_x_.data());
+            vectors.write(x, row, R::times(inverse, row, vectors.read(b, row) + lambda * sum));
+          });
+    }
   }
 
  private:
@@ -143,7 +158,7 @@ class NestedStart {
   const DiagonalsOf<T, Model>& diagonals_;
   VCycle<T, Model> cycle_;
   std::vector<Buffer<T>> b_, x_;  // by k
-  Buffer<T> fine_b_;              // b of the grid, by row
+  Buffer<T> fine_b_, fine_x_;     // b and x of the grid, by row
 };
 
 }  // namespace detail

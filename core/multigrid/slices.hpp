@@ -59,6 +59,14 @@ Buffer<T> level_vector(std::size_t rows, std::size_t channels) {
   return Buffer<T>((rows + slice_rows) * channels, T{0});
 }
 
+// The same, whose rows must be written before they are read.
+template <class T>
+Buffer<T> unwritten_level_vector(std::size_t rows, std::size_t channels) {
+  Buffer<T> vector((rows + slice_rows) * channels);
+  std::fill_n(vector.data() + rows * channels, slice_rows * channels, T{0});
+  return vector;
+}
+
 // Calls f(begin, end) for consecutive parts of the slices [0, slices), in parallel.
 template <class F>
 void each_part_of_slices(std::size_t slices, ThreadPool& pool, F&& f) {

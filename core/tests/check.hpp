@@ -29,9 +29,12 @@ inline std::size_t below(Random& random, std::size_t end) {
 void test_grid(Random& random);
 void test_multigrid(Random& random);
 void test_solve(Random& random);
+void test_planes(Random& random);
 void test_filters(Random& random);
 void test_labels(Random& random);
 void test_stereo(Random& random);
 void test_defocus(Random& random);
+void test_depth(Random& random);
+void test_video(Random& random);
 
 }  // namespace bilateral

@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "grid/bistochastize.hpp"
+#include "grid/build.hpp"
 #include "grid/edges.hpp"
 #include "grid/keys.hpp"
+#include "grid/pyramid.hpp"
 #include "grid/splat.hpp"
 #include "grid/state.hpp"
 #include "tests/check.hpp"

@@ -16,9 +16,10 @@
 int main(int argc, char** argv) {
   using namespace bilateral;
   const std::vector<std::pair<std::string, void (*)(Random&)>> folders = {
-      {"grid", test_grid},       {"multigrid", test_multigrid}, {"solve", test_solve},
-      {"filters", test_filters}, {"labels", test_labels},       {"stereo", test_stereo},
-      {"defocus", test_defocus}};
+      {"grid", test_grid},     {"multigrid", test_multigrid}, {"solve", test_solve},
+      {"planes", test_planes}, {"filters", test_filters},     {"labels", test_labels},
+      {"stereo", test_stereo}, {"defocus", test_defocus},     {"depth", test_depth},
+      {"video", test_video}};
   std::vector<std::string> names(argv + 1, argv + argc);
   if (std::erase(names, "baseline") > 0) {
 #if defined(__x86_64__)

@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "grid/build.hpp"
 #include "grid/grid.hpp"
-#include "grid/pyramid.hpp"
+#include "grid/reference.hpp"
 #include "tests/check.hpp"
 
 namespace bilateral {
@@ -33,17 +32,9 @@ struct Image {
 };
 
 // The grid of an image with a pyramid and the paper's blur. With `frames`, the image holds them one
-// below the other.
-inline Grid make_grid(const Image& image, double sigma_xy, double sigma, int threads,
-                      std::size_t frames = 1, double sigma_t = 1) {
-  const SpaceSigmas space{frames > 1 ? 3u : 2u, sigma_xy, sigma_xy, sigma_t};
-  Grid grid = build_grid(image.reference(sigma, frames), space, edge_guard, threads);
-  build_pyramid(grid, threads);
-  grid.centre = 2;
-  grid.space = 1;
-  grid.range = 0.125;
-  return grid;
-}
+// below the other. Compiled once for all tests.
+Grid make_grid(const Image& image, double sigma_xy, double sigma, int threads,
+               std::size_t frames = 1, double sigma_t = 1);
 
 // A grid that is large enough for several threads in every stage, and a target.
 struct LargeProblem {

@@ -487,3 +487,85 @@ def visible(claim: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu
 
 def defocus(image: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], layers: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], radii: Sequence[float], blades: int, rotation: float, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
     """Blur an image by layers, each over the layers behind it."""
+
+@overload
+def pack_photo(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], scale: float, out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def pack_photo(pixels: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], scale: float, out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def pack_photo(pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], scale: float, out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def pack_photo(pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], scale: float, out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write red, green, blue and luma as bytes."""
+
+def photo_luma(photo: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None:
+    """Write the luma of a packed photograph."""
+
+def halve(image: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write the image at half its size."""
+
+def camera_motion(before: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]], now: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]], finest_step: int, depth: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], unit: float, start: Sequence[float], threads: int) -> tuple[list[float], float, float, float, float]:
+    """
+    Return the parameters of the flow, gain, offset, the median residual and the longest flow.
+    """
+
+def warp_past(past: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], count: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], photo: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], depth: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], theta: Sequence[float], unit: float, noise: Sequence[float], gain: float, offset: float, moved: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], moved_count: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], moved_photo: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], speed: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """Move the past to the present along the flow."""
+
+def depth_change(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], before: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], count: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], noise: Sequence[float], moving: bool) -> tuple[list[float], float, int]:
+    """
+    Return the change of depth, the factor of noise in time and the number of samples.
+    """
+
+def compare_past(measured: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], photo: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], before: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], count: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], photo_before: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], change: Sequence[float], noise: Sequence[float], photo_tolerance: float, depth_tolerance: float, past: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], steadiness: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], difference: Annotated[NDArray[numpy.int16], dict(order='C', device='cpu')], threads: int) -> None:
+    """Find the steady pixels."""
+
+def average_past(x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], past: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], count: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], steadiness: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], difference: Annotated[NDArray[numpy.int16], dict(order='C', device='cpu', writable=False)], speed: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], noise: Sequence[float], radius: int, least_shift: float, most_shift: float, same: float, slow: float, most: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_count: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], threads: int) -> None:
+    """Average the present with the steady past."""
+
+def calm(x: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]], z: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]], speed: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], noise: Sequence[float], gain: float, most: float, fast: float, change: float, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """Move each pixel towards the value that its last two values lead to."""
+
+def find_doubt(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write whether each pixel of a depth map lies on no surface."""
+
+def keep_surfaces(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], doubt: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], least: int, out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
+    """Write whether each pixel belongs to a large surface."""
+
+def grow_surfaces(kept: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], hole: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], inverse: bool, growth: tuple[float, float, float], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """Bring the fillings of holes to the surfaces around them, in place."""
+
+def smooth_depth(kept: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], noise: tuple[float, float, float], scale: float, limit: float, x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """Reduce the noise of a depth map, in place."""
+
+def shrink_depth(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], factor: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write the data closest to the centres of blocks."""
+
+@overload
+def shrink_photo(photo: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], factor: int, out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def shrink_photo(photo: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], factor: int, out: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def shrink_photo(photo: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], factor: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def shrink_photo(photo: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], factor: int, out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write the means of blocks of a photograph."""
+
+@overload
+def expand_depth(coarse: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], photo: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], coarse_photo: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], factor: int, unit: float, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def expand_depth(coarse: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], photo: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], coarse_photo: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], factor: int, unit: float, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def expand_depth(coarse: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], photo: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], coarse_photo: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], factor: int, unit: float, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+@overload
+def expand_depth(coarse: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], photo: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], coarse_photo: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], factor: int, unit: float, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+    """Write coarse depths to the pixels without data."""

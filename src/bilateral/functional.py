@@ -68,20 +68,10 @@ def solve(
         flatten the map and do not make known values reach further.
     blur, reference_max
         As for `BilateralGrid`.
-    tolerance, max_iterations, preconditioner, initial, method
-        As for `BilateralSolver`.
-    model : {"constant", "planar"}
-        What a vertex of the grid holds: one value, or a plane over x and y (and t). Planes follow
-        slanted surfaces, where constants make stairs, and continue them into holes. Metric depth
-        should go in as its inverse, since planes of the world are planes in disparity.
-    slope_smoothness : float
-        Planar model: how strongly neighbouring planes are made parallel.
-    slope_ridge : float or None
-        Planar model: how strongly slopes are pulled to 0. 0 reproduces any affine target, a large
-        number gives the constant model. None: both numbers rise with the noise of the target.
-    clamp : bool
-        Planar model: keep the result within the range of the known values and 5 % of it on both
-        sides.
+    tolerance, max_iterations, preconditioner, initial, method, model, slope_smoothness, \
+slope_ridge, clamp
+        As for `BilateralSolver`. ``model="planar"`` suits slanted surfaces: disparities or inverse
+        depths of floors and walls.
     smooth, rank_tolerance, warm_start, callback, return_info, dtype
         As for `BilateralSolver.solve`.
 

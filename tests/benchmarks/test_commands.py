@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
 
 from benchmarks.__main__ import BENCHMARKS
+from benchmarks.camera import spoil
 from benchmarks.common.cells import Setting
 from benchmarks.common.data import Data
 from benchmarks.quality import baselines, colorization, planar, superres
@@ -294,3 +295,34 @@ def test_the_planar_command_compares_planes_with_constants(tmp_path: Path) -> No
         assert row["bytes"]["planar"] > 0
     for row in stored["penalties"]["rows"]:
         assert row["ratios"]["constant"] == 1
+
+
+@pytest.mark.benchmark
+def test_the_camera_command_makes_scenes_and_leaves_out_opencv(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the pictures are drawn with matplotlib")
+    stored = results("camera", tmp_path, *no_opencv(tmp_path))
+    photos = set(spoil.PHOTOS)
+    for row in stored["harm"]:
+        assert row["ours"].keys() == photos
+        assert row["peers"]["input, nearest-filled"] == 0
+        assert not any("OpenCV" in name for name in row["peers"])
+    assert len(stored["errors"]) == 4
+    for case in stored["errors"]:
+        assert case["photos"].keys() == photos
+        assert case["methods"]["input, nearest-filled"]["ratio"] == {"mean": 1, "rms": 1}
+        assert case["methods"]["refine_depth"]["ratio"]["mean"] < 1
+    assert {row["preset"] for row in stored["stereo"]} == {"sensor", "stereo"}
+    assert {row["call"] for row in stored["speed"]} >= {"DepthStream"}
+    for video in (*stored["time"]["flicker"], *stored["time"]["moving"]):
+        ours = {"frame by frame", "DepthStream", "refine_depth of the video"}
+        assert ours <= video["methods"].keys()
+    for name in stored["pictures"]:
+        assert (tmp_path / "made" / name).stat().st_size > 1000
+
+
+@pytest.mark.benchmark
+def test_the_camera_command_measures_the_parts_asked_for(tmp_path: Path) -> None:
+    stored = results("camera", tmp_path, *no_opencv(tmp_path), "--only", "speed")
+    assert "speed" in stored
+    assert not {"harm", "errors", "stereo", "time"} & stored.keys()
+    assert stored["pictures"] == []

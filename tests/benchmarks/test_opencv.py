@@ -1,6 +1,7 @@
 """Test the process that calls OpenCV, with a stand-in for cv2 whose results are known."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,13 @@ import pytest
 
 pytest.importorskip("skimage", reason="the benchmarks read pictures with scikit-image")
 
+from benchmarks.camera import methods
 from benchmarks.common import opencv
 from benchmarks.common.cells import Setting
 from benchmarks.common.data import Data
 from benchmarks.common.opencv import Worker
 from benchmarks.common.photos import Photo
+from benchmarks.common.rgbd import Frame
 from benchmarks.quality import depth, filters, superres
 from benchmarks.quality.depth import Case
 from benchmarks.quality.superres import Scene
@@ -139,6 +142,21 @@ def test_opencvs_filters_on_a_disparity_map(python: str) -> None:
     for name in ("WLS", "WLS with confidence", "weighted median", "fast global smoother"):
         setting = depth.FILTERS[name][0]
         assert errors[name, setting] == pytest.approx(0, abs=1e-5)
+
+
+def test_opencvs_filters_on_a_frame_of_a_camera(python: str) -> None:
+    photo = np.full((20, 24, 3), (90, 80, 70), np.uint8)
+    depth = np.full((20, 24), 2, np.float32)
+    depth[5, 5] = 0
+    maps = list(methods.opencv(Frame("flat", photo, depth), python))
+    counts = Counter(name for name, _ in maps)
+    settings = {f"{name}, OpenCV": len(each) for name, each in methods.FILTERS.items()}
+    assert counts == settings | {"fast bilateral solver, OpenCV": 3}
+    for name, refined in maps:
+        if name.startswith("fast global"):
+            np.testing.assert_array_equal(refined, 2)  # the hole is filled before
+        elif name.startswith("fast bilateral"):
+            np.testing.assert_array_equal(refined, 2 * 70)  # blue comes first
 
 
 def test_opencvs_solver_is_filtered_like_ours(python: str) -> None:

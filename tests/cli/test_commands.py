@@ -25,6 +25,26 @@ def test_depth(here: Path, call: Main) -> None:
     np.testing.assert_array_equal(out, expected)
 
 
+def test_depth_of_a_video(here: Path, call: Main) -> None:
+    made, rng = disk.scene(), np.random.default_rng(2)
+    stream, expected = tasks.DepthStream(dtype=np.float32), {}
+    for folder in ("depths", "photos"):
+        (here / folder).mkdir()
+    for number in range(8, 12):  # 10 comes after 9
+        depth = np.where(made.depth > 0, made.depth + rng.integers(-9, 9, made.depth.shape), 0)
+        io.write(here / "depths" / f"frame{number}.png", depth.astype(np.uint16))
+        io.write(here / "photos" / f"frame{number}.png", made.photo)
+        known = np.where(depth > 0, depth, np.nan)
+        expected[number] = stream.push(known, made.photo)
+    options = ("-o", "out", "--invalid", 0, "--video", "--jobs", 3)
+    works(call("depth", "depths", "photos", *options))
+    for number, x in expected.items():
+        found = io.read(here / "out" / f"frame{number}.png")
+        np.testing.assert_allclose(found, x, atol=0.6)
+    refused = call("depth", "depths", "photos", *options, "--force", "--preset", "stereo")
+    fails(refused, "--video: expected no --preset", code=2)
+
+
 def test_depth_with_everything(here: Path, call: Main) -> None:
     made = disk.scene()
     rng = np.random.default_rng(1)

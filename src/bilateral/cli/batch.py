@@ -17,6 +17,7 @@ from bilateral.cli.display.progress import BatchProgress
 from bilateral.cli.display.warning_log import collect_warnings
 from bilateral.cli.errors import FAILED, StdoutError
 from bilateral.cli.files import outputs
+from bilateral.cli.files.name_numbers import natural_order
 from bilateral.cli.plan import Plan, make_plan
 from bilateral.cli.record import Record
 from bilateral.cli.report.metrics import measure
@@ -134,6 +135,8 @@ def _process_all(batch: Batch) -> Iterator[tuple[str, Record, str]]:
     keys = batch.keys
     cores = bilateral.get_num_threads()
     jobs = min(batch.common.jobs or cores, len(keys))
+    if batch.command.in_order:
+        keys, jobs = sorted(keys, key=natural_order), 1
     if jobs == 1:
         for key in keys:
             yield key, *batch.process(key)

@@ -46,6 +46,11 @@ class PlaneSystem(NamedTuple):
     """The caller's confidence of 1."""
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether some vertex has no data."""
+        return bool(self.sums.moments[:, 0].min() <= 0)
+
+    @property
     def origin(self) -> Array:
         """What to add to the system's values, per channel, in the caller's unit."""
         return np.array(self.sums.origin) * self.unit
@@ -152,7 +157,8 @@ class PlaneSolver:
             (observed.scale if scale is None else scale).tolist(),
             nested=start is None,
             smoothness=observed.smoothness,
-            min_iterations=2 if start is None else 1,
+            # Gaps in the data may hide slow errors from the first step.
+            min_iterations=2 if start is None and observed.has_gaps else 1,
             max_iterations=min(
                 options.max_iterations if steps is None else steps, np.iinfo(np.int32).max
             ),
@@ -183,7 +189,7 @@ class PlaneSolver:
     def vertices_with_data(self) -> NDArray[np.bool_]:
         """Return whether each vertex was connected to data in the last solve."""
         if self._solver is None:
-            raise ValueError("solver: expected one that has solved a observed, got a new one.")
+            raise ValueError("solver: expected one that has solved a system, got a new one.")
         return self._solver[1].vertices_with_data()
 
 
@@ -239,6 +245,10 @@ def solve_robust(
         ended = callback is not None and bool(callback(len(movements), movement))
         return ended
 
+    def weigh(x: Array) -> Array:
+        weights: Array = robust.pixel_weights(grid, x, target, loss).astype(target.dtype)
+        return weights
+
     weights, start = confidence, earlier
     constant_rounds = max_rounds - max(1, int(policy.PLANE_ROUNDS * max_rounds))
     if constant_rounds > 0:
@@ -260,7 +270,7 @@ def solve_robust(
         )
         y = system.values(rounds.system, rounds.y)
         start = None
-        weights = weights_of(grid, system.slice_vertices(grid, y), target, loss)
+        weights = weigh(system.slice_vertices(grid, y))
     fraction = min(policy.ROUND_FRACTION, 500 * max(options.stop_tolerance, 0.0))
     solution: Solution | None = None
     trusted = weights
@@ -276,20 +286,11 @@ def solve_robust(
             break
         if not is_first and movements[-1] <= min_change:
             break
-        weights = weights_of(grid, solution.pixels(grid, None), target, loss)
+        weights = weigh(solution.pixels(grid, None))
     if solution is None:  # the loss trusts no pixel at all
         solution = solver.solve(first, None)
         trusted = confidence
     return Rounds(solution, movements, inlier_bounds(target, trusted))
-
-
-def weights_of(grid: BilateralGrid, x: Array, target: Array, loss: losses.Loss) -> Array:
-    """Compute the weights of a loss at the distance of each pixel from its target."""
-    known = np.asarray(np.isfinite(target).all(axis=-1))
-    e = np.where(known[..., np.newaxis], x.astype(np.float64) - target, 0.0)
-    distance = e[..., 0] if e.shape[-1] == 1 else np.hypot.reduce(e, axis=-1)
-    weights = validation.loss_weights(loss.weight(distance), grid.shape)
-    return np.where(known, weights, 0.0).astype(target.dtype)
 
 
 def inlier_bounds(target: Array, weights: Array | None) -> tuple[list[float], list[float]]:

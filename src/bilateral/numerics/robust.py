@@ -129,11 +129,16 @@ def _reweigh_pixels(
 ) -> system.System | None:
     """Make the next system for any loss and numbers of any magnitude."""
     x = system.slice_vertices(grid, system.values(last, y).astype(np.float64))
-    known = np.asarray(np.isfinite(target).all(axis=-1))
-    e = np.where(known[..., np.newaxis], x - target, 0.0)
-    distance = e[..., 0] if e.shape[-1] == 1 else np.hypot.reduce(e, axis=-1)
-    weights = validation.loss_weights(loss.weight(distance), grid.shape)
+    weights = pixel_weights(grid, x, target, loss)
     return system.observe(grid, target.astype(np.float64), weights, smoothness)
+
+
+def pixel_weights(grid: BilateralGrid, x: Array, target: Array, loss: losses.Loss) -> Array:
+    """Compute the weights of a loss at the distance of each pixel from its (..., K) target."""
+    known = np.asarray(np.isfinite(target).all(axis=-1))
+    e = np.where(known[..., np.newaxis], x.astype(np.float64) - target, 0.0)
+    distance = e[..., 0] if e.shape[-1] == 1 else np.hypot.reduce(e, axis=-1)
+    return validation.loss_weights(loss.weight(distance), grid.shape)
 
 
 def _kernel(loss: losses.Loss) -> cpu.Loss | None:

@@ -62,6 +62,10 @@ def estimate(
         probe = probe._replace(scale=np.full(count, scale))
         converged &= solver.follow(probe, x, movement_fraction=0.0).converged
         squares += np.square(x, dtype=np.float64).sum(axis=1)
+    if not converged and observed.weight.dtype == np.float32:
+        # Confidences of many magnitudes: rounding errors of the largest variances hide the median.
+        precise = observed._replace(weight=observed.weight.astype(np.float64))
+        return estimate(grid, precise, probes, seed, stacklevel + 1)
     if not converged:
         _warn(stacklevel + 1)
     squares /= probes

@@ -2,13 +2,14 @@
 
 from bilateral.tasks.colorize import Colorizer, colorize
 from bilateral.tasks.defocus import defocus
-from bilateral.tasks.depth import refine_depth
+from bilateral.tasks.depth import DepthStream, refine_depth
 from bilateral.tasks.segmentation import refine_segmentation
 from bilateral.tasks.stereo import match_blocks, stereo_depth
 from bilateral.tasks.superres import superres_depth
 
 __all__ = [
     "Colorizer",
+    "DepthStream",
     "colorize",
     "defocus",
     "match_blocks",

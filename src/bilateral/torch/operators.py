@@ -24,9 +24,9 @@ from bilateral.grid import BilateralGrid
 from bilateral.info import ConvergenceWarning
 from bilateral.numerics.adjoint import Adjoint, Outputs
 from bilateral.numerics.pcg import Outcome, divergence_message
+from bilateral.numerics.plane_adjoint import PlaneAdjoint
 from bilateral.torch import handles, inputs, vmap
 from bilateral.torch.options import SCHEMA, LayerOptions
-from bilateral.torch.plane_adjoint import PlaneAdjoint
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -21,7 +21,7 @@ from bilateral.validation.depth_maps import (
     warn_if_swapped,
     warn_of_zeros,
 )
-from bilateral.validation.dtypes import as_dtype, integer_range
+from bilateral.validation.dtypes import as_dtype, integer_range, result_dtype
 from bilateral.validation.images import Features, Reference, features, reference
 from bilateral.validation.keywords import keywords
 from bilateral.validation.numbers import (
@@ -84,6 +84,13 @@ from bilateral.validation.tasks import (
     stereo_pair,
     strokes_not_swapped,
 )
+from bilateral.validation.videos import (
+    is_video,
+    options_of_video,
+    per_frame,
+    same_frame_shape,
+    video_reference,
+)
 from bilateral.validation.weights import (
     confidence,
     confidence_value,
@@ -129,6 +136,7 @@ __all__ = [
     "image",
     "instance",
     "integer_range",
+    "is_video",
     "keywords",
     "last_solution",
     "loss",
@@ -146,12 +154,16 @@ __all__ = [
     "one_of",
     "one_or_two",
     "one_per_pixel",
+    "options_of_video",
     "ordered_interval",
+    "per_frame",
     "photo_range",
     "pixel_values",
     "pixel_weights",
     "positive",
     "reference",
+    "result_dtype",
+    "same_frame_shape",
     "same_shape",
     "scene_depth",
     "scores",
@@ -171,6 +183,7 @@ __all__ = [
     "strokes_not_swapped",
     "target",
     "vertex_values",
+    "video_reference",
     "warm_start",
     "warn_if_swapped",
     "warn_of_zeros",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
@@ -15,6 +16,7 @@ from bilateral import tasks
 from bilateral.cli.command import Command, FileSet, Result
 from bilateral.cli.commands import arguments as args
 from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.errors import UsageError
 from bilateral.cli.files.maps import MapFiles
 from bilateral.cli.files.mistakes import (
     read_map,
@@ -103,6 +105,9 @@ def depth(
     sigma_xy: args.SigmaXYAuto = None,
     sigma_luma: args.SigmaLuma = 8.0,
     sigma_chroma: args.SigmaChroma = 8.0,
+    video: Annotated[
+        bool, typer.Option("--video", help="The files are frames of a video: steady them in time.")
+    ] = False,
     *,
     common: CommonOptions,
 ) -> Command:
@@ -113,8 +118,14 @@ def depth(
     Example: bilateral depth depth.png photo.jpg -o refined.png --invalid 0
 
     Many files: bilateral depth depths/ photos/ -o refined/ --skip-existing
+
+    A video: bilateral depth depths/ photos/ -o refined/ --video --invalid 0
     """
     maps = _map_files(common, depth_scale, invalid)
+    tuned = (scale, sigma_xy) != (None, None) or (sigma_luma, sigma_chroma) != (8.0, 8.0)
+    if video and (preset != "sensor" or tuned):
+        raise UsageError("--video: expected no --preset, --scale or --sigma-... beside it.")
+    stream = tasks.DepthStream(reference_max=reference_max, dtype=np.float32)
 
     def process(files: FileSet) -> Result:
         path = files.paths["depth"]
@@ -125,6 +136,8 @@ def depth(
 
         def refine(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
             refuse_smaller_map(path, values, photo)
+            if video:
+                return stream.push(values, photo, weights, known).astype(dtype, copy=False)
             return tasks.refine_depth(
                 values,
                 photo,
@@ -142,7 +155,7 @@ def depth(
         return maps.refine(files, raw, refine)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence, "mask": mask}
-    return Command(inputs, process, maps.read_truth)
+    return Command(inputs, process, maps.read_truth, in_order=video)
 
 
 def superres(

@@ -1,5 +1,6 @@
 """Refinement of depth and disparity maps."""
 
 from bilateral.tasks.depth.refine import refine_depth
+from bilateral.tasks.depth.stream import DepthStream
 
-__all__ = ["refine_depth"]
+__all__ = ["DepthStream", "refine_depth"]

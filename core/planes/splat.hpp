@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "grid/positions.hpp"
 #include "grid/splat.hpp"
 #include "multigrid/model.hpp"
-#include "multigrid/plane_matrix.hpp"
+#include "planes/matrix.hpp"
+#include "planes/positions.hpp"
 
 namespace bilateral {
 

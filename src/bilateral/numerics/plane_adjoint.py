@@ -58,7 +58,7 @@ class PlaneAdjoint:
         self._lock = threading.RLock()
         self._with_data: NDArray[np.bool_] | None = None
         """Which vertices are connected to data; None: not computed yet, or all."""
-        self._has_gaps = bool(system.sums.moments[:, 0].min() <= 0)
+        self._has_gaps = system.has_gaps
         """Whether parts of the grid may have no data."""
 
     @classmethod

@@ -54,7 +54,7 @@ struct Centres {
   Position<D> inverse;      // cells per pixel along each axis
   Buffer<double> x;         // position of each column of pixels
   Buffer<double> position;  // D numbers per vertex
-  Buffer<double> spread;    // D (D + 1) / 2 numbers per vertex: a lower triangle by rows
+  Buffer<float> spread;     // D (D + 1) / 2 numbers per vertex: a lower triangle by rows
 
   Centres(const Grid& grid, const Position<D>& cells_per_pixel, int threads)
       : inverse(cells_per_pixel),
@@ -83,9 +83,10 @@ struct Centres {
         const double* from = sums.data() + v * Sums::numbers;
         const auto mass = static_cast<double>(grid.mass[first + v]);
         double* mean = position.data() + (first + v) * D;
-        double* product = spread.data() + (first + v) * Sums::products;
+        float* product = spread.data() + (first + v) * Sums::products;
         for (std::size_t a = 0, n = D; a < D; ++a)
-          for (std::size_t b = 0; b <= a; ++b, ++n) *product++ = from[n] - from[a] * from[b] / mass;
+          for (std::size_t b = 0; b <= a; ++b, ++n)
+            *product++ = static_cast<float>(from[n] - from[a] * from[b] / mass);
         for (std::size_t d = 0; d < D; ++d) mean[d] = from[d] / mass + (d > 0 ? start[d - 1] : 0);
       }
     });

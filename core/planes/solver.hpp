@@ -10,14 +10,14 @@
 #include <memory>
 #include <vector>
 
-#include "grid/positions.hpp"
 #include "multigrid/nested_start.hpp"
-#include "multigrid/plane_diagonals.hpp"
+#include "planes/diagonals.hpp"
+#include "planes/fill.hpp"
+#include "planes/positions.hpp"
+#include "planes/small_parts.hpp"
 #include "solve/components.hpp"
 #include "solve/multigrid_steps.hpp"
 #include "solve/pcg.hpp"
-#include "solve/plane_fill.hpp"
-#include "solve/small_parts.hpp"
 
 namespace bilateral {
 
@@ -42,9 +42,11 @@ class PlaneSolver {
   PcgResult solve(const T* moments, const T* weighted, std::size_t channels, const double* scale,
                   T* x, bool nested, const PcgOptions& options) {
     constexpr std::size_t matrix = Planar<D>::matrix;
-    std::vector<T> weight(grid_.vertices);
-    for (std::size_t v = 0; v < grid_.vertices; ++v) weight[v] = moments[v * matrix];
-    active_ = with_data(components_, weight.data());
+    {
+      std::vector<T> weight(grid_.vertices);
+      for (std::size_t v = 0; v < grid_.vertices; ++v) weight[v] = moments[v * matrix];
+      active_ = with_data(components_, weight.data());
+    }
     const bool gaps = std::find(active_.begin(), active_.end(), 0) != active_.end();
     diagonals_.set(moments, options.smoothness);
     if (nested) find_start(weighted, channels, x);

@@ -9,11 +9,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/threads.hpp"
-#include "multigrid/plane_diagonals.hpp"
+#include "planes/diagonals.hpp"
 #include "solve/components.hpp"
 
 namespace bilateral {
@@ -23,23 +24,23 @@ class SmallParts {
  public:
   static constexpr std::size_t most_vertices = 16;
 
-  SmallParts(const Levels<T, Planar<D>>& levels, const Components& components)
-      : levels_(levels), row_of_(components.of.size()), local_(components.of.size()) {
+  SmallParts(const Levels<T, Planar<D>>& levels, const Components& components) : levels_(levels) {
     const GridGraph<T>& graph = levels.hierarchy.fine;
-    for (std::size_t row = 0; row < graph.rows; ++row)
-      if (graph.vertex[row] != nowhere)
-        row_of_[graph.vertex[row]] = static_cast<std::uint32_t>(row);
-    std::vector<std::uint32_t> size(components.count, 0), part(components.count, nowhere);
-    for (const std::uint32_t c : components.of) ++size[c];
-    for (std::size_t v = 0; v < components.of.size(); ++v) {
-      const std::uint32_t c = components.of[v];
-      if (size[c] > most_vertices) continue;
-      if (part[c] == nowhere) {
-        part[c] = static_cast<std::uint32_t>(parts_.size());
-        parts_.emplace_back();
-      }
-      local_[v] = static_cast<std::uint32_t>(parts_[part[c]].size());
-      parts_[part[c]].push_back(static_cast<std::uint32_t>(v));
+    std::vector<std::uint32_t> next(components.count, 0);  // size, then place of the next row
+    for (const std::uint32_t c : components.of) ++next[c];
+    std::uint32_t total = 0;
+    for (std::uint32_t& place : next) {
+      const std::uint32_t size = std::exchange(place, nowhere);
+      if (size == 0 || size > most_vertices) continue;  // padding of a level counts as a component
+      first_.push_back(place = total);
+      total += size;
+    }
+    first_.push_back(total);
+    rows_.resize(total);
+    for (std::size_t row = 0; row < graph.rows; ++row) {
+      if (graph.vertex[row] == nowhere) continue;
+      std::uint32_t& place = next[components.of[graph.vertex[row]]];
+      if (place != nowhere) rows_[place++] = static_cast<std::uint32_t>(row);
     }
   }
 
@@ -49,18 +50,21 @@ class SmallParts {
   std::vector<double> solve(const Grid& grid, const T* moments, const T* weighted,
                             std::size_t channels, double smoothness, T* x,
                             std::vector<std::uint8_t>& active, int threads) const {
-    std::vector<double> moved(parts_.size() * channels, 0.0);
-    const int team = team_size(threads, parts_.size(), 64);
+    const std::size_t parts = first_.size() - 1;
+    const GridGraph<T>& graph = levels_.hierarchy.fine;
+    std::vector<double> moved(parts * channels, 0.0);
+    const int team = team_size(threads, parts, 64);
     std::vector<Factor> factors(static_cast<std::size_t>(team));
-    parallel_for(team, parts_.size(), [&](std::size_t p, std::size_t rank) {
-      const Part& part = parts_[p];
+    parallel_for(team, parts, [&](std::size_t p, std::size_t rank) {
+      const Part part{rows_.data() + first_[p], rows_.data() + first_[p + 1]};
       Factor& factor = factors[rank];
-      if (!active[part[0]] || !factor_matrix(part, moments, smoothness, factor)) return;
+      if (!active[graph.vertex[part[0]]] || !factor_matrix(part, moments, smoothness, factor))
+        return;
       for (std::size_t k = 0; k < channels; ++k)
         moved[p * channels + k] =
             substitute(grid, part, factor, weighted + k * grid.vertices * unknowns,
                        x + k * grid.vertices * unknowns);
-      for (const std::uint32_t v : part) active[v] = 0;
+      for (const std::uint32_t row : part) active[graph.vertex[row]] = 0;
     });
     std::vector<double> total(channels, 0.0);
     for (std::size_t i = 0; i < moved.size(); ++i) total[i % channels] += moved[i];
@@ -70,13 +74,13 @@ class SmallParts {
  private:
   static constexpr std::size_t unknowns = D + 1;
   static constexpr std::size_t most_unknowns = most_vertices * unknowns;
-  using Part = std::vector<std::uint32_t>;
+  using Part = std::span<const std::uint32_t>;  // the rows of a component, ascending
 
   // The Cholesky factor of one component's matrix: its lower triangle by rows.
   using Factor = std::array<double, most_unknowns*(most_unknowns + 1) / 2>;
 
   // Assembles and factors the matrix of a component. Returns whether it is regular.
-  bool factor_matrix(const Part& part, const T* moments, double smoothness, Factor& factor) const {
+  bool factor_matrix(Part part, const T* moments, double smoothness, Factor& factor) const {
     const std::size_t n = part.size() * unknowns;
     std::fill_n(factor.begin(), triangle(n, 0), 0.0);
     for (std::size_t i = 0; i < part.size(); ++i) add_row(part, i, moments, smoothness, factor);
@@ -95,11 +99,12 @@ class SmallParts {
     return true;
   }
 
-  void add_row(const Part& part, std::size_t i, const T* moments, double smoothness,
+  void add_row(Part part, std::size_t i, const T* moments, double smoothness,
                Factor& factor) const {
     const GridGraph<T>& graph = levels_.hierarchy.fine;
     const PlaneLevel<T, D>& plane = levels_.geometry.levels[0];
-    const std::size_t v = part[i], row = row_of_[v], s = row / slice_rows, lane = row % slice_rows;
+    const std::size_t row = part[i], s = row / slice_rows, lane = row % slice_rows;
+    const std::size_t v = graph.vertex[row];
     const T* mass = levels_.geometry.pixel_moments.data();
     const double ridge = smoothness * levels_.slopes.ridge *
                          static_cast<double>(mass[in_groups(row, 1 + Planar<D>::slope_matrix, 0)]);
@@ -113,7 +118,9 @@ class SmallParts {
     for (std::size_t c = graph.entry.first[s]; c < graph.entry.first[s + 1]; ++c) {
       const double w = smoothness * static_cast<double>(graph.weight[c * slice_rows + lane]);
       if (!(w > 0)) continue;
-      const std::size_t j = local_[graph.vertex[graph.entry.to[c * slice_rows + lane]]];
+      const auto neighbour =
+          std::find(part.begin(), part.end(), graph.entry.to[c * slice_rows + lane]);
+      const auto j = static_cast<std::size_t>(neighbour - part.begin());
       std::array<double, unknowns> near, far;  // the meeting point, from both centres
       near[0] = far[0] = 1;
       for (std::size_t d = 0; d < D; ++d) {
@@ -131,12 +138,14 @@ class SmallParts {
   }
 
   // Solves for one channel with the factor. Returns the sum of the squares of the changes.
-  double substitute(const Grid& grid, const Part& part, const Factor& factor, const T* b,
-                    T* x) const {
+  double substitute(const Grid& grid, Part part, const Factor& factor, const T* b, T* x) const {
     const std::size_t n = part.size() * unknowns;
+    const auto vertex = [&](std::size_t i) {
+      return std::size_t{levels_.hierarchy.fine.vertex[part[i / unknowns]]};
+    };
     std::array<double, most_unknowns> y;
     for (std::size_t i = 0; i < n; ++i) {
-      double sum = static_cast<double>(b[part[i / unknowns] * unknowns + i % unknowns]);
+      double sum = static_cast<double>(b[vertex(i) * unknowns + i % unknowns]);
       for (std::size_t k = 0; k < i; ++k) sum -= factor[triangle(i, k)] * y[k];
       y[i] = sum / factor[triangle(i, i)];
     }
@@ -146,7 +155,7 @@ class SmallParts {
     }
     double moved = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t v = part[i / unknowns];
+      const std::size_t v = vertex(i);
       T& value = x[v * unknowns + i % unknowns];
       const double change = y[i] - static_cast<double>(value);
       if (i % unknowns == 0) moved += static_cast<double>(grid.mass[v]) * change * change;
@@ -156,9 +165,8 @@ class SmallParts {
   }
 
   Levels<T, Planar<D>> levels_;
-  Buffer<std::uint32_t> row_of_;  // of each vertex
-  Buffer<std::uint32_t> local_;   // number of each vertex in its part, if that is small
-  std::vector<Part> parts_;       // the vertices of each small component
+  std::vector<std::uint32_t> rows_;   // of all small components, one after another
+  std::vector<std::uint32_t> first_;  // place of each component's first row, then the end
 };
 
 }  // namespace bilateral

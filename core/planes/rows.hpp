@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/pack.hpp"
-#include "multigrid/plane_geometry.hpp"
 #include "multigrid/rows.hpp"
+#include "planes/geometry.hpp"
 
 namespace bilateral {
 
@@ -27,11 +28,23 @@ struct Levels<T, Planar<D>> {
   const PlaneGeometry<T, D>& geometry;
   SlopeWeights slopes;
 
+  // Level k has the smoothness lambda stiffness^-k. A part of the grid that hangs on a few weak
+  // edges moves too little on coarse levels, where one jump replaces a slope over many edges. The
+  // slopes themselves are represented well there: their smoothness stays the same.
+  static constexpr double stiffness = 1.15;
+
+  double stiffness_of(std::size_t level) const {
+    return std::pow(stiffness, static_cast<double>(level));
+  }
+  // Relative to the smoothness of the level.
+  T slope_smoothness(std::size_t level) const {
+    return static_cast<T>(slopes.smoothness * stiffness_of(level));
+  }
   PlaneView<T, D, true> fine() const {
-    return {hierarchy.fine, geometry.levels[0], static_cast<T>(slopes.smoothness)};
+    return {hierarchy.fine, geometry.levels[0], slope_smoothness(0)};
   }
   PlaneView<T, D, false> coarse(std::size_t k) const {
-    return {hierarchy.coarse[k], geometry.levels[k + 1], static_cast<T>(slopes.smoothness)};
+    return {hierarchy.coarse[k], geometry.levels[k + 1], slope_smoothness(k + 1)};
   }
   const T* pixel_moments(const Grid&, Buffer<T>&) const { return geometry.pixel_moments.data(); }
 };
@@ -224,7 +237,6 @@ struct Rows<T, Planar<D>> {
         from = level.plane.far.data() + column * slice_rows * D;
 #pragma GCC unroll 4
         for (std::size_t d = 0; d < D; ++d) far[d] = number(from, d);
-        turn += weight * number(level.plane.spread.data(), column);
       }
     }
 

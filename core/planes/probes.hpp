@@ -11,9 +11,9 @@
 #include <cstdint>
 
 #include "grid/edges.hpp"
-#include "grid/positions.hpp"
 #include "multigrid/model.hpp"
-#include "multigrid/plane_matrix.hpp"
+#include "planes/matrix.hpp"
+#include "planes/positions.hpp"
 #include "solve/probes.hpp"
 
 namespace bilateral {

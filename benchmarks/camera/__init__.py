@@ -1,0 +1,1 @@
+"""Measurements of depth cameras: harm, errors, steadiness in time, and speed."""

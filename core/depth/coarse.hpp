@@ -1,0 +1,92 @@
+// Coarse: a photograph and a depth map at a lower resolution for a fast solve, and the way back.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "base/threads.hpp"
+
+namespace bilateral {
+
+// Writes the means of blocks of factor x factor pixels. Blocks at the right and lower border may be
+// smaller. `out` has ceil(H / factor) x ceil(W / factor) x C values.
+template <class T>
+void shrink_photo(const T* pixels, std::size_t height, std::size_t width, std::size_t channels,
+                  std::size_t factor, T* out, int threads) {
+  using Sum = std::conditional_t<std::is_integral_v<T>, std::uint32_t, T>;
+  const std::size_t rows = (height + factor - 1) / factor, columns = (width + factor - 1) / factor;
+  parallel_for(team_size(threads, height * width, 65536), rows, [&](std::size_t r, std::size_t) {
+    const std::size_t top = r * factor, bottom = std::min(top + factor, height);
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::size_t left = c * factor, right = std::min(left + factor, width);
+      const auto count = static_cast<Sum>((bottom - top) * (right - left));
+      for (std::size_t k = 0; k < channels; ++k) {
+        Sum sum = std::is_integral_v<T> ? count / 2 : Sum{0};  // rounds integers
+        for (std::size_t y = top; y < bottom; ++y)
+          for (std::size_t x = left; x < right; ++x) sum += pixels[(y * width + x) * channels + k];
+        out[(r * columns + c) * channels + k] = static_cast<T>(sum / count);
+      }
+    }
+  });
+}
+
+// Writes the depth of the data closest to the centre of each block, or NaN if it has none.
+inline void shrink_depth(const float* z, const bool* data, std::size_t height, std::size_t width,
+                         std::size_t factor, float* out, int threads) {
+  const std::size_t rows = (height + factor - 1) / factor, columns = (width + factor - 1) / factor;
+  const float middle = 0.5f * static_cast<float>(factor - 1);
+  parallel_for(team_size(threads, height * width, 65536), rows, [&](std::size_t r, std::size_t) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      float nearest = std::numeric_limits<float>::infinity();
+      float value = std::numeric_limits<float>::quiet_NaN();
+      for (std::size_t y = r * factor; y < std::min((r + 1) * factor, height); ++y)
+        for (std::size_t x = c * factor; x < std::min((c + 1) * factor, width); ++x) {
+          const float dy = static_cast<float>(y - r * factor) - middle;
+          const float dx = static_cast<float>(x - c * factor) - middle;
+          const float distance = dx * dx + dy * dy;
+          if (!data[y * width + x] || distance >= nearest) continue;
+          nearest = distance;
+          value = z[y * width + x];
+        }
+      out[r * columns + c] = value;
+    }
+  });
+}
+
+// Writes coarse values to the pixels without data: of the 3 x 3 blocks around a pixel, that of the
+// most similar colour. `unit` is the colour difference, summed over the channels, that counts as
+// much as a block of distance.
+template <class T>
+void expand_depth(const float* coarse, const T* photo, const T* coarse_photo, const bool* data,
+                  std::size_t height, std::size_t width, std::size_t channels, std::size_t factor,
+                  float unit, float* out, int threads) {
+  const std::size_t rows = (height + factor - 1) / factor, columns = (width + factor - 1) / factor;
+  const float size = 1 / static_cast<float>(factor), scale = 1 / unit;
+  const auto place = [=](std::size_t i) { return (static_cast<float>(i) + 0.5f) * size - 0.5f; };
+  parallel_for(team_size(threads, height * width, 65536), height, [&](std::size_t y, std::size_t) {
+    const std::size_t r = y / factor;
+    for (std::size_t x = 0; x < width; ++x) {
+      if (data[y * width + x]) continue;
+      const std::size_t c = x / factor;
+      const T* colour = photo + (y * width + x) * channels;
+      float least = std::numeric_limits<float>::infinity();
+      for (std::size_t v = r - (r > 0); v <= std::min(r + 1, rows - 1); ++v)
+        for (std::size_t u = c - (c > 0); u <= std::min(c + 1, columns - 1); ++u) {
+          const T* other = coarse_photo + (v * columns + u) * channels;
+          float cost = std::abs(place(y) - static_cast<float>(v)) +
+                       std::abs(place(x) - static_cast<float>(u));
+          for (std::size_t k = 0; k < channels; ++k)
+            cost += scale * std::abs(static_cast<float>(colour[k]) - static_cast<float>(other[k]));
+          if (cost >= least) continue;
+          least = cost;
+          out[y * width + x] = coarse[v * columns + u];
+        }
+    }
+  });
+}
+
+}  // namespace bilateral

@@ -1,0 +1,59 @@
+// Keep: finds the large connected surfaces of a depth map.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "depth/jump.hpp"
+#include "labels/regions.hpp"
+
+namespace bilateral {
+
+// Writes whether each pixel belongs to a surface of at least `least` pixels. The eight
+// neighbours are connected if both are known (not NaN), not doubted, and no jump is between them.
+//
+// Runs of connected pixels in a row are found first, then joined to those of the row above: there
+// are far fewer runs than pixels.
+inline void keep_surfaces(const float* z, const bool* doubt, std::size_t height, std::size_t width,
+                          const Jump& jump, std::size_t least, bool* out) {
+  std::vector<std::int32_t> run(height * width);  // of each pixel; -1 outside the surfaces
+  std::int32_t runs = 0;
+  for (std::size_t y = 0; y < height; ++y) {
+    const std::size_t row = y * width;
+    for (std::size_t x = 0; x < width; ++x) {
+      const std::size_t p = row + x;
+      if (z[p] != z[p] || doubt[p])
+        run[p] = -1;
+      else
+        run[p] = x > 0 && run[p - 1] >= 0 && jump.joins(z[p - 1], z[p]) ? run[p - 1] : runs++;
+    }
+  }
+  detail::DisjointSets sets(static_cast<std::size_t>(runs));
+  std::int32_t last[] = {-1, -1};  // pair of runs joined last
+  const auto join = [&](std::size_t p, std::size_t q) {
+    const std::int32_t a = run[p], b = run[q];
+    if (a < 0 || b < 0 || !jump.joins(z[p], z[q])) return false;
+    if (a != last[0] || b != last[1]) sets.join(last[0] = a, last[1] = b);
+    return true;
+  };
+  for (std::size_t y = 1; y < height; ++y)
+    for (std::size_t x = 0; x < width; ++x) {
+      const std::size_t p = y * width + x, above = p - width;
+      if (run[p] < 0) continue;
+      // Pixels of the run above are joined already.
+      const std::int32_t joined = join(p, above) ? run[above] : -1;
+      if (x > 0 && run[above - 1] != joined) join(p, above - 1);
+      if (x + 1 < width && run[above + 1] != joined) join(p, above + 1);
+    }
+  std::vector<std::size_t> size(static_cast<std::size_t>(runs));
+  std::vector<std::int32_t> root(static_cast<std::size_t>(runs));
+  for (std::int32_t r = 0; r < runs; ++r) root[static_cast<std::size_t>(r)] = sets.root(r);
+  for (const std::int32_t r : run)
+    if (r >= 0) ++size[static_cast<std::size_t>(root[static_cast<std::size_t>(r)])];
+  for (std::size_t p = 0; p < height * width; ++p)
+    out[p] = run[p] >= 0 &&
+             size[static_cast<std::size_t>(root[static_cast<std::size_t>(run[p])])] >= least;
+}
+
+}  // namespace bilateral

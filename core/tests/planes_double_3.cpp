@@ -1,0 +1,7 @@
+#include "tests/planes.hpp"
+
+namespace bilateral {
+
+template void test_plane_model<double, 3>(Random& random);
+
+}  // namespace bilateral

@@ -1,0 +1,164 @@
+// Average the present with the steady past. The past is shifted first by the local mean of the
+// difference, so that slow changes of depth do not lag.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/multiversion.hpp"
+#include "base/threads.hpp"
+#include "video/compare.hpp"
+#include "video/noise.hpp"
+
+namespace bilateral {
+
+struct AverageRules {
+  std::size_t radius;  // of the window of local means, in pixels
+  float least_shift;   // units of noise: a smaller mean difference is noise
+  float most_shift;    // units of noise: a larger mean difference is a change of the scene
+  float same;          // units of noise: present and past differ by less
+  float slow;          // pixels per frame: fillings are held at a slower flow
+  std::uint8_t most;   // largest number of frames in an average
+};
+
+struct AverageTask {
+  std::size_t height, width;
+  const float* x;             // refined depth now
+  const bool* kept;           // data rather than fillings
+  const float* past;          // moved past
+  const std::uint8_t* count;  // number of frames in the moved past
+  const std::uint8_t* steadiness;
+  const std::int16_t* difference;
+  const float* speed;  // flow in pixels
+  DepthNoise noise;    // in time
+  AverageRules rules;
+  float* out;               // result
+  std::uint8_t* out_count;  // result; 0: a held filling that the next frame does not use
+};
+
+namespace detail {
+
+inline constexpr std::size_t average_rows = 48;  // rows of one item of work
+
+// Sums of differences and their number, along columns and then along a row. Sums of integers are
+// exact, so that running sums do not depend on where they start.
+struct MeanScratch {
+  std::vector<std::uint32_t> sum, number, row_sum, row_number;
+  std::vector<float> mean;
+  std::vector<std::uint8_t> surrounded;
+
+  explicit MeanScratch(std::size_t width)
+      : sum(width),
+        number(width),
+        row_sum(width + 1),
+        row_number(width + 1),
+        mean(width),
+        surrounded(width) {}
+};
+
+// Adds a row of differences to the sums along columns, or subtracts it.
+BILATERAL_INLINE void add_differences_body(const std::int16_t* row, std::size_t width, bool add,
+                                           std::uint32_t* __restrict sum,
+                                           std::uint32_t* __restrict number) {
+  const std::uint32_t sign = add ? 1u : ~0u;
+  for (std::size_t x = 0; x < width; ++x) {
+    const std::uint32_t known = row[x] != no_difference;
+    sum[x] += sign * static_cast<std::uint32_t>(known ? row[x] : 0);
+    number[x] += sign * known;
+  }
+}
+inline constexpr auto add_differences = multiversion<add_differences_body>;
+
+// Means over the columns [x - radius, x + radius] in units of noise. Where there are few
+// differences, the mean is nearer to 0.
+BILATERAL_INLINE void mean_row_body(MeanScratch& scratch, std::size_t width, std::size_t radius) {
+  std::uint32_t *sum = scratch.row_sum.data(), *number = scratch.row_number.data();
+  sum[0] = number[0] = 0;
+  for (std::size_t x = 0; x < width; ++x) {
+    sum[x + 1] = sum[x] + scratch.sum[x];
+    number[x + 1] = number[x] + scratch.number[x];
+  }
+  const auto side = static_cast<float>(2 * radius + 1), least = 0.05f * side * side;
+  const auto mean_of = [&](std::size_t first, std::size_t end) __attribute__((always_inline)) {
+    const auto total = static_cast<float>(static_cast<std::int32_t>(sum[end] - sum[first]));
+    const auto known = static_cast<float>(static_cast<std::int32_t>(number[end] - number[first]));
+    return total / (differences_per_noise * std::max(known, least));
+  };
+  float* mean = scratch.mean.data();
+  const std::size_t left = std::min(radius, width), right = width > radius ? width - radius : 0;
+  for (std::size_t x = 0; x < left; ++x) mean[x] = mean_of(0, std::min(x + radius + 1, width));
+  for (std::size_t x = left; x < right; ++x) mean[x] = mean_of(x - radius, x + radius + 1);
+  for (std::size_t x = std::max(left, right); x < width; ++x) mean[x] = mean_of(x - radius, width);
+}
+inline constexpr auto mean_row = multiversion<mean_row_body>;
+
+// Marks pixels that are steady together with their neighbours in x and y. A pixel at the former
+// edge of a moving thing may look steady, but its neighbours do not.
+BILATERAL_INLINE void surrounded_row_body(const AverageTask& task, std::size_t y,
+                                          std::uint8_t* __restrict surrounded) {
+  const std::size_t width = task.width;
+  const std::uint8_t* row = task.steadiness + y * width;
+  const std::uint8_t* up = y > 0 ? row - width : row;
+  const std::uint8_t* down = y + 1 < task.height ? row + width : row;
+  for (std::size_t x = 0; x < width; ++x)
+    surrounded[x] = (row[x] != changed) & (up[x] != changed) & (down[x] != changed);
+  for (std::size_t x = 1; x < width; ++x) surrounded[x] &= row[x - 1] != changed;
+  for (std::size_t x = 0; x + 1 < width; ++x) surrounded[x] &= row[x + 1] != changed;
+}
+inline constexpr auto surrounded_row = multiversion<surrounded_row_body>;
+
+BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mean,
+                                       const std::uint8_t* surrounded, std::size_t y) {
+  const AverageRules& rules = task.rules;
+  const std::size_t row = y * task.width;
+  for (std::size_t i = row; i < row + task.width; ++i) {
+    const float x = task.x[i], noise = task.noise.at(x), local = mean[i - row];
+    const float size = std::abs(local), beyond = std::max(size - rules.least_shift, 0.0f);
+    const float past = task.past[i] + noise * (local < 0 ? -beyond : beyond);
+    const bool still = (task.steadiness[i] != changed) & (size < rules.most_shift);
+    const bool near = still & (std::abs(past - x) < rules.same * noise);
+    const bool confirmed = task.steadiness[i] == supported;
+    const bool quiet = (surrounded[i - row] != 0) & (task.speed[i] < rules.slow);
+    const bool hold = still & !near & !task.kept[i] & (confirmed | quiet);
+    const int before = task.count[i];
+    const int count = near ? std::min<int>(before + 1, rules.most) : hold ? before - !confirmed : 1;
+    const float mixed = past + (x - past) / static_cast<float>(std::max(count, 1));
+    task.out[i] = near ? mixed : hold ? past : x;
+    task.out_count[i] = static_cast<std::uint8_t>(count);
+  }
+}
+inline constexpr auto average_row = multiversion<average_row_body>;
+
+}  // namespace detail
+
+inline void average_past(const AverageTask& task, int threads) {
+  using namespace detail;
+  const std::size_t height = task.height, width = task.width, radius = task.rules.radius;
+  const int team = team_size(threads, height * width, 16384);
+  std::vector<std::vector<MeanScratch>> scratches(static_cast<std::size_t>(team));
+  parallel_for(
+      team, (height + average_rows - 1) / average_rows, [&](std::size_t item, std::size_t rank) {
+        if (scratches[rank].empty()) scratches[rank].emplace_back(width);
+        MeanScratch& scratch = scratches[rank].front();
+        std::fill(scratch.sum.begin(), scratch.sum.end(), 0u);
+        std::fill(scratch.number.begin(), scratch.number.end(), 0u);
+        const auto add = [&](std::size_t y, bool plus) {
+          add_differences(task.difference + y * width, width, plus, scratch.sum.data(),
+                          scratch.number.data());
+        };
+        const std::size_t top = item * average_rows, bottom = std::min(top + average_rows, height);
+        std::size_t begin = std::max(top, radius) - radius, end = begin;  // rows in the sums
+        for (std::size_t y = top; y < bottom; ++y) {
+          for (; begin + radius < y; ++begin) add(begin, false);
+          for (; end < std::min(y + radius + 1, height); ++end) add(end, true);
+          mean_row(scratch, width, radius);
+          surrounded_row(task, y, scratch.surrounded.data());
+          average_row(task, scratch.mean.data(), scratch.surrounded.data(), y);
+        }
+      });
+}
+
+}  // namespace bilateral

@@ -1,0 +1,136 @@
+"""Surfaces of a depth map: find the pixels on them, continue them into holes, smooth them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral.backends import cpu
+
+Array = NDArray[Any]
+Growth = cpu.Growth
+Polynomial = cpu.Polynomial
+
+
+def find_doubt(z: Array, jump: Polynomial) -> NDArray[np.bool_]:
+    """Find the known pixels that lie on no surface.
+
+    These are flying pixels (one side is nearer and the opposite side is farther by a jump, unless
+    the surface is slanted), slivers between a jump and a hole, and lone pixels.
+
+    Parameters
+    ----------
+    z : (H, W) float32 array
+        Depth; NaN where it is unknown.
+    jump : (float, float, float)
+        Smallest difference between two surfaces at the depth z, as coefficients of 1, |z|, z^2.
+    """
+    return cpu.find_doubt(z, jump)
+
+
+def keep_surfaces(
+    z: Array, doubt: NDArray[np.bool_], jump: Polynomial, least: int
+) -> NDArray[np.bool_]:
+    """Find the pixels of connected surfaces with at least `least` pixels.
+
+    Parameters
+    ----------
+    z, jump
+        As for `find_doubt`.
+    doubt : (H, W) bool array
+        Pixels that belong to no surface.
+    least : int
+    """
+    return cpu.keep_surfaces(z, doubt, jump, least)
+
+
+def grow_surfaces(
+    x: Array,
+    kept: NDArray[np.bool_],
+    hole: NDArray[np.bool_],
+    jump: Polynomial,
+    *,
+    inverse: bool,
+    growth: Growth,
+) -> Array:
+    """Bring the fillings of holes to the surfaces around them.
+
+    A filling may leave the plane that it continues only little by little. Among several surfaces
+    it takes the one closest to it.
+
+    Parameters
+    ----------
+    x : (H, W) float32 array
+        Depth; finite.
+    kept : (H, W) bool array
+        Where x is data. All other pixels are fillings.
+    hole : (H, W) bool array
+        Fillings of pixels without any data, where the bias counts.
+    jump : (float, float, float)
+        As for `find_doubt`.
+    inverse : bool
+        Whether planes are affine in 1 / x; x is then positive.
+    growth : Growth
+    """
+    return cpu.grow_surfaces(x, kept, hole, jump, inverse, growth)
+
+
+def smooth_depth(
+    x: Array, kept: NDArray[np.bool_], noise: Polynomial, *, scale: float, limit: float
+) -> Array:
+    """Average over neighbours that differ by little more than the noise.
+
+    Parameters
+    ----------
+    x : (H, W) float32 array
+        Depth; finite.
+    kept : (H, W) bool array
+        Pixels that move by at most `limit` times the noise.
+    noise : (float, float, float)
+        Noise at the depth z, as coefficients of 1, |z|, z^2.
+    scale : float
+        A neighbour at this many noises has a quarter of the weight.
+    limit : float
+    """
+    return cpu.smooth_depth(x, kept, noise, scale, limit)
+
+
+def shrink_photo(pixels: Array, factor: int) -> Array:
+    """Average an (H, W, C) photograph over blocks of factor x factor pixels."""
+    return cpu.shrink_photo(pixels, factor)
+
+
+def shrink_depth(z: Array, data: NDArray[np.bool_], factor: int) -> Array:
+    """Take the data closest to the centre of each block of a map; NaN where a block has none."""
+    return cpu.shrink_depth(z, data, factor)
+
+
+def expand_depth(
+    coarse: Array,
+    photo: Array,
+    coarse_photo: Array,
+    z: Array,
+    data: NDArray[np.bool_],
+    *,
+    factor: int,
+    unit: float,
+) -> Array:
+    """Complete a map by the values of a coarse one.
+
+    Parameters
+    ----------
+    coarse : (h, w) float32 array
+        One value for each block of factor x factor pixels.
+    photo, coarse_photo : (H, W, C) and (h, w, C) array
+        The photograph, and its means over the blocks.
+    z : (H, W) float32 array
+    data : (H, W) bool array
+        Pixels that keep their value in `z`. Others take that of the block, among the nine around,
+        with the most similar colour.
+    factor : int
+    unit : float
+        Colour difference, summed over the channels, that counts as much as a block of distance.
+    """
+    out = np.where(data, z, np.float32(0))
+    cpu.expand_depth(coarse, photo, coarse_photo, data, factor, unit, out)
+    return out

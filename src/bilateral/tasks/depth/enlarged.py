@@ -1,0 +1,86 @@
+"""Refine maps of a low resolution that were enlarged by repeating pixels, as phones deliver them.
+
+Their edges are uncertain by a block, and the blocks are no noise. So the map is enlarged again, by
+super-resolution, and no pixel leaves the range of the input around it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral import validation
+from bilateral.tasks.depth.annealed import edge_size, refine_whole
+from bilateral.tasks.depth.fill import Cells
+from bilateral.tasks.depth.noise import Noise
+from bilateral.tasks.superres import superres_depth
+
+Array = NDArray[Any]
+
+_LEAST_FACTOR = 1.5
+"""Rounded maps repeat some whole rows and columns by chance: up to 1.11 in those measured."""
+_LEAST_KNOWN = 0.98
+"""Maps with holes are refined as others are."""
+_MOST_RADIUS = 4
+"""Pixels this far from any edge keep their value, up to the differences around them."""
+
+
+class Blocks(NamedTuple):
+    """The first row and column of each block of an enlarged map."""
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    factor: float
+
+    @classmethod
+    def of(cls, z: Array) -> Blocks | None:
+        """Find the blocks of an (H, W) map; None if it was not enlarged by repeating pixels."""
+        rows, columns = (_starts(q) for q in (z, z.T))
+        factor = min(z.shape[0] / rows.size, z.shape[1] / columns.size)
+        return cls(rows, columns, factor) if factor >= _LEAST_FACTOR else None
+
+
+def refine_enlarged(
+    z: Array, guide: validation.Reference, noise: Noise, cells: Cells
+) -> Array | None:
+    """Refine an (H, W) float32 map that was enlarged; None if it was not."""
+    if np.count_nonzero(np.isfinite(z)) < _LEAST_KNOWN * z.size:
+        return None
+    blocks = Blocks.of(z)
+    if blocks is None or min(blocks.rows.size, blocks.columns.size) < 2:
+        return None
+    small = z[np.ix_(blocks.rows, blocks.columns)]
+    fine = superres_depth(small, guide.pixels, reference_max=guide.highest).astype(np.float64)
+    every = np.ones(z.shape, np.float32)
+    unit = edge_size(fine, every > 0, 0.0)
+    if unit == 0:
+        return None
+    x = refine_whole(fine, every, guide, cells.grid(guide), unit, stereo=False)
+    radius = min(_MOST_RADIUS, math.ceil(blocks.factor) + 1)
+    low, high = _around(z, radius, np.fmin), _around(z, radius, np.fmax)
+    slack = noise(np.abs(x))
+    inside: Array = np.clip(x, low - slack, high + slack)
+    return np.where(np.isnan(low), x, inside)
+
+
+def _starts(z: Array) -> NDArray[np.intp]:
+    """Rows of a map that differ from the row above."""
+    above, below = z[:-1], z[1:]
+    same = (above == below) | (np.isnan(above) & np.isnan(below))
+    return np.flatnonzero(np.concatenate([[True], ~same.all(axis=1)]))
+
+
+def _around(z: Array, radius: int, choose: np.ufunc) -> Array:
+    """Smallest or largest known value of the window around each pixel, by fmin or fmax."""
+    out = z
+    for axis in (0, 1):
+        margin = [(0, 0), (0, 0)]
+        margin[axis] = (radius, radius)
+        padded = np.pad(out, margin, "edge")
+        count = out.shape[axis]
+        parts = [padded.take(range(k, k + count), axis) for k in range(2 * radius + 1)]
+        out = choose.reduce(parts)
+    return out

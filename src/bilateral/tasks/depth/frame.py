@@ -1,0 +1,112 @@
+"""Refine one frame of a depth camera: keep what agrees with itself, fill the rest."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral import validation
+from bilateral.filters.polish import polish
+from bilateral.filters.surfaces import smooth_depth
+from bilateral.tasks.depth.fill import Cells, fill, fill_fast
+from bilateral.tasks.depth.noise import Noise, estimate_noise
+from bilateral.tasks.depth.surfaces import Surfaces, find_surfaces
+
+Array = NDArray[Any]
+
+_POLISH_SCALE, _POLISH_SMOOTHNESS, _POLISH_RGB = 3.0, 4.0, 60.0
+"""Differences of more than 3 times the noise are edges."""
+_FILLED_WEIGHT = 0.3
+"""Fillings give way to the data beside them."""
+_MOST_MOVED = 3.0
+"""The polish moves no pixel by more than this many times the noise."""
+
+
+class Frame(NamedTuple):
+    """A refined frame, and what the recipe found out about its input."""
+
+    x: NDArray[np.float32]
+    """The refined depths; finite."""
+    z: NDArray[np.float32]
+    """The input; NaN where it is unknown or doubtful."""
+    kept: NDArray[np.bool_]
+    """Pixels that the result moves only within the noise."""
+    noise: Noise
+    """Of the input."""
+
+
+def refine_frame(
+    z: NDArray[np.float32],
+    guide: validation.Reference,
+    trust: NDArray[np.float32] | None = None,
+    *,
+    fast: bool = False,
+    noise: Noise | None = None,
+) -> Frame:
+    """Refine a frame.
+
+    Parameters
+    ----------
+    z : (H, W) float32 array
+        Depths in any unit, larger for farther points; NaN where they are unknown.
+    guide : Reference
+        The photograph.
+    trust : (H, W) float32 array, optional
+        Weight of each pixel from 0 to 1. Default: 1.
+    fast : bool
+        Whether to save time, for a live camera.
+    noise : Noise, optional
+        Of the map. Default: estimated.
+    """
+    noise = estimate_noise(z) if noise is None else noise
+    surfaces = find_surfaces(z, noise, trust, small=not fast)
+    if not fast:
+        return refine_surfaces(z, guide, trust, noise, surfaces, Cells())
+    surfaces, z = _split(z, surfaces)
+    x = z if surfaces.kept.all() else fill_fast(z, surfaces, guide)
+    polynomial = (noise.a, 0.0, noise.b)
+    x = smooth_depth(x, surfaces.kept, polynomial, scale=_POLISH_SCALE, limit=_MOST_MOVED)
+    return Frame(x, z, surfaces.kept, noise)
+
+
+def refine_surfaces(
+    z: Array,
+    guide: validation.Reference,
+    trust: Array | None,
+    noise: Noise,
+    surfaces: Surfaces,
+    cells: Cells,
+) -> Frame:
+    """Refine a frame whose surfaces are known."""
+    hole = np.isnan(z)
+    surfaces, z = _split(z, surfaces)
+    kept = surfaces.kept
+    x = z if kept.all() else fill(z, surfaces, hole, guide, trust, cells)
+    return Frame(_polished(x, guide, kept, noise), z, kept, noise)
+
+
+def _split(z: Array, surfaces: Surfaces) -> tuple[Surfaces, Array]:
+    """Return surfaces with at least a pixel, and the map without doubtful pixels."""
+    if not surfaces.kept.any():
+        surfaces = surfaces.all_known(z)
+    return surfaces, np.where(surfaces.doubt, np.float32(np.nan), z)
+
+
+def _polished(x: Array, guide: validation.Reference, kept: Array, noise: Noise) -> Array:
+    """Reduce noise on the pixel graph, in units of the noise."""
+    w = noise.units(x)
+    smooth = polish(
+        w,
+        guide.pixels,
+        w,
+        np.where(kept, np.float32(1), np.float32(_FILLED_WEIGHT)),
+        scale=_POLISH_SCALE,
+        smoothness=_POLISH_SMOOTHNESS,
+        sigma_rgb=_POLISH_RGB * guide.pixels.shape[2] / 3,
+        anchor=0.0,
+        reference_max=guide.highest,
+    )
+    moved = np.clip(smooth - w, -_MOST_MOVED, _MOST_MOVED)
+    return np.asarray(x + noise(x).astype(np.float32) * moved, np.float32)

@@ -1,0 +1,106 @@
+"""Recognise maps of stereo matching, whose wrong regions agree with themselves.
+
+Their edges are where the matching failed, not where the photograph has edges, and many of their
+regions are small. A good map of a cluttered scene has small regions, too, but the edges of the
+photograph are along them; that of a bad photograph has few small regions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral import validation
+from bilateral.filters.surfaces import keep_surfaces
+from bilateral.tasks.depth.surfaces import LARGE_PART, Surfaces, least_pixels
+
+Array = NDArray[Any]
+
+_DENSE, _LEAST_KNOWN = 0.9, 0.8
+"""Matching gives most pixels a value; depth cameras leave holes."""
+_LEAST_DISORDER = 3.8e-4
+"""Part of doubtful pixels times part of pixels outside large surfaces: 6.5e-4 and more for ten maps
+of matching, at most 2.2e-4 for the dense maps of cameras that were measured."""
+_HOLED_DISORDER = 1.5e-3
+"""The same for maps with holes: 2.9e-3 for block matching, at most 5.6e-4 for cameras."""
+_LEAST_ALIGNMENT = 0.3
+"""Log-ratio of the photograph's contrast at edges of the map and beside them: at most 0.2 for maps
+of matching, 0.4 and more for all others with disorder, even with bad photographs."""
+_CONTRAST_RADIUS, _BESIDE_RADIUS, _GAP_RADIUS = 2, 15, 4
+"""Contrast is taken over 5 x 5 pixels; "beside" is from 5 to 15 pixels away."""
+_LEAST_CONTRAST, _SPEAK_RADIUS = 12.0, 8
+"""The photograph can tell something where it has this contrast, in 8-bit levels, nearby."""
+_LEAST_JUDGED = 0.5
+"""It must be able to at this part of the edges."""
+_LEVELS = 4.0
+"""Contrasts below this many 8-bit levels are noise."""
+
+
+def is_matched(z: Array, guide: validation.Reference, surfaces: Surfaces) -> bool:
+    """Return whether an (H, W) map, NaN where unknown, looks like one of stereo matching."""
+    known = np.isfinite(z)
+    count = np.count_nonzero(known)
+    if count < _LEAST_KNOWN * z.size:
+        return False
+    large = keep_surfaces(z, surfaces.doubt, surfaces.jump, least_pixels(z, LARGE_PART))
+    doubtful = np.count_nonzero(surfaces.doubt)
+    outside = count - doubtful - np.count_nonzero(large)
+    least = _LEAST_DISORDER if count >= _DENSE * z.size else _HOLED_DISORDER
+    if doubtful * outside < least * count**2:
+        return False
+    return _alignment(z, guide, surfaces) < _LEAST_ALIGNMENT
+
+
+def _alignment(z: Array, guide: validation.Reference, surfaces: Surfaces) -> float:
+    """Mean log-ratio of the photograph's contrast at the map's edges and beside them.
+
+    Infinite if the photograph is too flat around most edges to tell.
+    """
+    edge = _edges(z, surfaces)
+    grey = guide.pixels.astype(np.float32).mean(axis=2) * np.float32(255 / guide.highest)
+    contrast = _range(grey, _CONTRAST_RADIUS)
+    speaks = _near(contrast > _LEAST_CONTRAST, _SPEAK_RADIUS)
+    beside = _near(edge, _BESIDE_RADIUS) & ~_near(edge, _GAP_RADIUS) & np.isfinite(z) & speaks
+    judged = edge & speaks
+    if np.count_nonzero(judged) <= _LEAST_JUDGED * np.count_nonzero(edge) or not beside.any():
+        return np.inf
+    contrast = np.log(contrast + np.float32(_LEVELS))
+    return float(contrast[judged].mean() - contrast[beside].mean())
+
+
+def _edges(z: Array, surfaces: Surfaces) -> NDArray[np.bool_]:
+    """Pixels whose two neighbours along a row or column are two jumps apart."""
+    jump = 2 * surfaces.jump_at(z)
+    edge = np.zeros(z.shape, np.bool_)
+    edge[:, 1:-1] = np.abs(z[:, 2:] - z[:, :-2]) > jump[:, 1:-1]
+    edge[1:-1] |= np.abs(z[2:] - z[:-2]) > jump[1:-1]
+    return edge
+
+
+def _range(image: Array, radius: int) -> Array:
+    """Largest minus smallest value of the window around each pixel."""
+    high = low = image
+    for axis in (0, 1):
+        margin = [(0, 0), (0, 0)]
+        margin[axis] = (radius, radius)
+        padded = np.pad(high, margin, "edge"), np.pad(low, margin, "edge")
+        windows = [
+            np.lib.stride_tricks.sliding_window_view(p, 2 * radius + 1, axis) for p in padded
+        ]
+        high, low = windows[0].max(axis=2), windows[1].min(axis=2)
+    return high - low
+
+
+def _near(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
+    """Whether the window around each pixel has a pixel of a mask."""
+    out = mask
+    for axis in (0, 1):
+        sums = np.cumsum(out, axis=axis, dtype=np.int32)
+        at = np.arange(out.shape[axis])
+        ends = sums.take(np.minimum(at + radius, out.shape[axis] - 1), axis)
+        starts = sums.take(np.maximum(at - radius - 1, 0), axis)
+        first = (at <= radius).reshape((-1, 1) if axis == 0 else (1, -1))
+        out = ends > np.where(first, 0, starts)
+    return out
