@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/multiversion.hpp"
@@ -22,6 +23,13 @@ inline constexpr float doubt_support = 0.2f, least_neighbours = 6;
 inline constexpr float doubt_support_between = 0.4f;
 // A ramp is a slanted surface, not a flying pixel, if its slopes differ by less than this fraction.
 inline constexpr float doubt_slant = 0.5f;
+
+// A pixel is not doubted if it lies on a line of so many pixels with an even slope. Flying pixels
+// in a row across an edge are fewer or less even.
+inline constexpr int line_pixels = 6;
+// Flying pixels in a row along an edge are even, too. So where fewer neighbours agree than this
+// fraction, the line must be steep: jumps per pixel.
+inline constexpr float line_support = 0.4f, line_steep = 0.5f;
 
 namespace detail {
 
@@ -59,20 +67,51 @@ BILATERAL_INLINE void doubt_row_body(const float* center, std::ptrdiff_t pitch, 
       const float d = p1[i] - z[i], e = z[i] - m1[i];
       const float least = std::min(d, e), most = std::max(d, e);
       const float slack = 0.5f * doubt_slant * std::abs(d + e);
-      const bool slanted = (std::abs(d - e) < slack) && (std::abs(p2[i] - p1[i] - d) < slack) &&
-                           (std::abs(m1[i] - m2[i] - e) < slack);
-      const bool known_d = d == d, known_e = e == e;
-      const bool steep = (least > unit) || (most < -unit);
-      const bool sliver = (!known_d && (std::abs(e) > unit)) || (!known_e && (std::abs(d) > unit));
-      const bool hit = (known_d && known_e && steep && !slanted) || sliver;
+      // Numbers and '&' instead of bools and '&&': without branches the loop is vectorized.
+      const int slanted = (std::abs(d - e) < slack ? 1 : 0) &
+                          (std::abs(p2[i] - p1[i] - d) < slack ? 1 : 0) &
+                          (std::abs(m1[i] - m2[i] - e) < slack ? 1 : 0);
+      const int known_d = d == d ? 1 : 0, known_e = e == e ? 1 : 0;
+      const int steep = (least > unit ? 1 : 0) | (most < -unit ? 1 : 0);
+      const int beside_hole = ((1 - known_d) & (std::abs(e) > unit ? 1 : 0)) |
+                              ((1 - known_e) & (std::abs(d) > unit ? 1 : 0));
+      const int hit = (known_d & known_e & steep & (1 - slanted)) | beside_hole;
       ramp[i] = hit ? 1.0f : ramp[i];
       same[i] +=
           (std::abs(d) < steps * unit ? 1.0f : 0.0f) + (std::abs(e) < steps * unit ? 1.0f : 0.0f);
-      nearer[i] = d < -unit || e > unit ? 1.0f : nearer[i];
-      farther[i] = d > unit || e < -unit ? 1.0f : farther[i];
+      nearer[i] = (d < -unit ? 1 : 0) | (e > unit ? 1 : 0) ? 1.0f : nearer[i];
+      farther[i] = (d > unit ? 1 : 0) | (e < -unit ? 1 : 0) ? 1.0f : farther[i];
       near[i] += (known_d ? 1.0f : 0.0f) + (known_e ? 1.0f : 0.0f);
     }
   }
+}
+
+// Whether a pixel lies on a line of `line_pixels` pixels with even slopes of at least `least` jumps
+// per pixel.
+inline bool on_even_line(const float* z, std::size_t height, std::size_t width, std::size_t y,
+                         std::size_t x, const Jump& jump, float least) {
+  constexpr int reach = line_pixels - 1;
+  const auto rows = static_cast<std::ptrdiff_t>(height);
+  const auto columns = static_cast<std::ptrdiff_t>(width);
+  for (const Offset& line : {doubt_lines[0], doubt_lines[1], doubt_lines[2], doubt_lines[3]}) {
+    // The pixels along the line; NaN beyond the border.
+    const auto at = [&](int k) {
+      const std::ptrdiff_t v = static_cast<std::ptrdiff_t>(y) + k * line.y;
+      const std::ptrdiff_t u = static_cast<std::ptrdiff_t>(x) + k * line.x;
+      const bool inside = v >= 0 && v < rows && u >= 0 && u < columns;
+      return inside ? z[v * columns + u] : std::numeric_limits<float>::quiet_NaN();
+    };
+    const auto even = [&](int k) { return jump.even(at(k - 1), at(k), at(k + 1), least); };
+    // Pixels in a row with an even slope, on both sides of the pixel beside it that has one.
+    for (const int side : {-1, 1}) {
+      if (!even(side)) continue;
+      int count = 1;
+      for (int k = side + 1; k < reach && even(k); ++k) ++count;
+      for (int k = side - 1; k > -reach && even(k); --k) ++count;
+      if (count >= line_pixels - 2) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace detail
@@ -112,7 +151,10 @@ inline void find_doubt(const float* z, std::size_t height, std::size_t width, co
         const bool between = nearer[x] > 0 && farther[x] > 0;
         const float support = between ? doubt_support_between : doubt_support;
         const bool lone = same[x] < support * std::max(near[x], least_neighbours);
-        out[y * width + x] = z[y * width + x] == z[y * width + x] && (ramp[x] > 0 || lone);
+        const bool doubted = z[y * width + x] == z[y * width + x] && (ramp[x] > 0 || lone);
+        const bool few = same[x] < line_support * std::max(near[x], least_neighbours);
+        out[y * width + x] =
+            doubted && !on_even_line(z, height, width, y, x, jump, few ? line_steep : 0.0f);
       }
     }
   });

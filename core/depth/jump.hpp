@@ -2,6 +2,7 @@
 // noise of depth cameras does.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/multiversion.hpp"
@@ -21,6 +22,17 @@ struct Jump {
   BILATERAL_INLINE bool joins(float a, float b, float steps = 1) const {
     return std::abs(a - b) <= steps * (*this)(0.5f * (a + b));
   }
+
+  // Whether the slope hardly changes along three pixels of a line, and is at least `least` jumps
+  // per pixel. False if one is NaN.
+  bool even(float a, float b, float c, float least = 0) const {
+    const float slope = std::min(std::abs(b - a), std::abs(c - b)), unit = (*this)(b);
+    const float slack = std::max(slope_change * slope, jump_change * unit);
+    return slope >= least * unit && std::abs(c - b - (b - a)) < slack;
+  }
+
+  // A slope is even if it changes by less than this fraction of itself, or of a jump.
+  static constexpr float slope_change = 0.3f, jump_change = 0.25f;
 };
 
 }  // namespace bilateral

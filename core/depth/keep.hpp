@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "depth/jump.hpp"
@@ -11,12 +12,29 @@
 namespace bilateral {
 
 // Writes whether each pixel belongs to a surface of at least `least` pixels. The eight
-// neighbours are connected if both are known (not NaN), not doubted, and no jump is between them.
+// neighbours are connected if both are known (not NaN), not doubted, and no jump is between them,
+// or if the slope from one to the other goes on evenly behind one of them: a steep surface.
 //
 // Runs of connected pixels in a row are found first, then joined to those of the row above: there
 // are far fewer runs than pixels.
 inline void keep_surfaces(const float* z, const bool* doubt, std::size_t height, std::size_t width,
                           const Jump& jump, std::size_t least, bool* out) {
+  // A known pixel without doubt, or NaN.
+  const auto at = [&](std::ptrdiff_t y, std::ptrdiff_t x) {
+    if (y < 0 || x < 0 || y >= static_cast<std::ptrdiff_t>(height) ||
+        x >= static_cast<std::ptrdiff_t>(width))
+      return std::numeric_limits<float>::quiet_NaN();
+    const std::size_t p = static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x);
+    return doubt[p] ? std::numeric_limits<float>::quiet_NaN() : z[p];
+  };
+  // Whether the pixel (y, x) and its neighbour at a step, both undoubted, are on one surface.
+  const auto joins = [&](std::size_t y, std::size_t x, std::ptrdiff_t dy, std::ptrdiff_t dx) {
+    const auto v = static_cast<std::ptrdiff_t>(y), u = static_cast<std::ptrdiff_t>(x);
+    const float* from = z + y * width + x;
+    const float a = *from, b = from[dy * static_cast<std::ptrdiff_t>(width) + dx];
+    return jump.joins(a, b) || jump.even(at(v - dy, u - dx), a, b) ||
+           jump.even(a, b, at(v + 2 * dy, u + 2 * dx));
+  };
   std::vector<std::int32_t> run(height * width);  // of each pixel; -1 outside the surfaces
   std::int32_t runs = 0;
   for (std::size_t y = 0; y < height; ++y) {
@@ -26,14 +44,15 @@ inline void keep_surfaces(const float* z, const bool* doubt, std::size_t height,
       if (z[p] != z[p] || doubt[p])
         run[p] = -1;
       else
-        run[p] = x > 0 && run[p - 1] >= 0 && jump.joins(z[p - 1], z[p]) ? run[p - 1] : runs++;
+        run[p] = x > 0 && run[p - 1] >= 0 && joins(y, x, 0, -1) ? run[p - 1] : runs++;
     }
   }
   detail::DisjointSets sets(static_cast<std::size_t>(runs));
   std::int32_t last[] = {-1, -1};  // pair of runs joined last
-  const auto join = [&](std::size_t p, std::size_t q) {
-    const std::int32_t a = run[p], b = run[q];
-    if (a < 0 || b < 0 || !jump.joins(z[p], z[q])) return false;
+  const auto join = [&](std::size_t y, std::size_t x, std::ptrdiff_t dx) {
+    const std::size_t p = y * width + x;
+    const std::int32_t a = run[p], b = run[p - width + static_cast<std::size_t>(dx)];
+    if (a < 0 || b < 0 || !joins(y, x, -1, dx)) return false;
     if (a != last[0] || b != last[1]) sets.join(last[0] = a, last[1] = b);
     return true;
   };
@@ -42,9 +61,9 @@ inline void keep_surfaces(const float* z, const bool* doubt, std::size_t height,
       const std::size_t p = y * width + x, above = p - width;
       if (run[p] < 0) continue;
       // Pixels of the run above are joined already.
-      const std::int32_t joined = join(p, above) ? run[above] : -1;
-      if (x > 0 && run[above - 1] != joined) join(p, above - 1);
-      if (x + 1 < width && run[above + 1] != joined) join(p, above + 1);
+      const std::int32_t joined = join(y, x, 0) ? run[above] : -1;
+      if (x > 0 && run[above - 1] != joined) join(y, x, -1);
+      if (x + 1 < width && run[above + 1] != joined) join(y, x, 1);
     }
   std::vector<std::size_t> size(static_cast<std::size_t>(runs));
   std::vector<std::int32_t> root(static_cast<std::size_t>(runs));

@@ -49,14 +49,40 @@ def find_doubt(z: Map, jump: Polynomial) -> Mask:
                     nearer |= difference < -unit
                     farther |= difference > unit
         support = 0.4 if nearer and farther else 0.2
-        out[y, x] = doubt or same < support * max(near, 6)
+        doubt |= same < support * max(near, 6)
+        least = 0.5 if same < 0.4 * max(near, 6) else 0.0
+        out[y, x] = doubt and not on_even_line(z, y, x, jump, least)
     return out
+
+
+def on_even_line(z: Map, y: int, x: int, jump: Polynomial, least: float) -> bool:
+    """Whether a pixel lies on a line of six pixels with even slopes."""
+    height, width = z.shape
+    for dy, dx in LINES[:4]:
+        for first in range(-5, 1):
+            line = [(y + k * dy, x + k * dx) for k in range(first, first + 6)]
+            if not all(0 <= v < height and 0 <= u < width for v, u in line):
+                continue
+            values = [float(z[at]) for at in line]
+            if all(
+                is_even(*values[k : k + 3], polynomial(jump, values[k + 1]), least)
+                for k in range(4)
+            ):
+                return True
+    return False
+
+
+def is_even(a: float, b: float, c: float, unit: float, least: float) -> bool:
+    """Whether the slope hardly changes from a, b to b, c."""
+    slope = min(abs(b - a), abs(c - b))
+    return slope >= least * unit and abs(c - 2 * b + a) < max(0.3 * slope, 0.25 * unit)
 
 
 def keep_surfaces(z: Map, doubt: Mask, jump: Polynomial, least: int) -> Mask:
     """Mark connected surfaces of enough pixels, by flooding."""
     height, width = z.shape
     free = np.isfinite(z) & ~doubt
+    known = np.pad(np.where(free, z, np.nan), 2, constant_values=np.nan)
     out = np.zeros(z.shape, np.bool_)
     for start in np.argwhere(free).tolist():
         if not free[tuple(start)]:
@@ -66,13 +92,22 @@ def keep_surfaces(z: Map, doubt: Mask, jump: Polynomial, least: int) -> Mask:
         for y, x in surface:  # grows while it runs
             for v in range(max(y - 1, 0), min(y + 2, height)):
                 for u in range(max(x - 1, 0), min(x + 2, width)):
-                    a, b = float(z[y, x]), float(z[v, u])
-                    if free[v, u] and abs(a - b) <= polynomial(jump, (a + b) / 2):
+                    if free[v, u] and joins(known, y, x, v - y, u - x, jump):
                         free[v, u] = False
                         surface.append((v, u))
         if len(surface) >= least:
             out[tuple(np.transpose(surface))] = True
     return out
+
+
+def joins(known: Map, y: int, x: int, dy: int, dx: int, jump: Polynomial) -> bool:
+    """Whether neighbours belong to one surface; `known` has a margin of two pixels."""
+    line = [float(known[y + 2 + k * dy, x + 2 + k * dx]) for k in (-1, 0, 1, 2)]
+    _, a, b, _ = line
+    near = abs(a - b) <= polynomial(jump, (a + b) / 2)
+    return near or any(
+        is_even(*line[k : k + 3], polynomial(jump, line[k + 1]), 0.0) for k in (0, 1)
+    )
 
 
 def smooth_depth(x: Map, kept: Mask, noise: Polynomial, scale: float, limit: float) -> Map:

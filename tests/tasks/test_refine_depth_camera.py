@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bilateral import validation
 from bilateral.tasks import refine_depth
+from bilateral.tasks.depth.enlarged import Blocks
 from bilateral.tasks.depth.frame import refine_frame
 from bilateral.tasks.depth.matched import is_matched
 from bilateral.tasks.depth.noise import estimate_noise
@@ -77,6 +78,27 @@ def test_a_clean_map_hardly_changes() -> None:
     photo, truth = living_room()
     found = refine_depth(truth, photo)
     assert moved(found, truth, 2e-3) < 0.01
+
+
+@pytest.mark.parametrize("name", PHOTOS)
+@pytest.mark.parametrize("width", [6, 12, 40])
+def test_steep_faces_stay(width: int, name: str) -> None:
+    """The side of a box, seen at a grazing angle, is no row of flying pixels."""
+    y, x = np.mgrid[:120, :160]
+    side = np.clip((x - 50 + 0.1 * y) / width, 0, 1)
+    truth = np.where(side < 1, 1 / (1 / 1.5 - side * (1 / 1.5 - 1 / 2.5)), 4.0).astype(np.float32)
+    photo = np.repeat((60 + 60 * side)[..., np.newaxis], 3, axis=2).astype(np.uint8)
+    photo[side == 1] = 200
+    assert moved(refine_depth(truth, PHOTOS[name](photo)), truth, 0.01) < 0.001
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_a_row_of_even_flying_pixels_goes_to_one_side(width: int) -> None:
+    x = np.arange(160) * np.ones((120, 1))
+    mixed = np.clip((x - 80) / (width + 1), 0, 1)
+    photo = np.repeat(np.where(mixed < 0.5, 60, 200)[..., np.newaxis], 3, axis=2).astype(np.uint8)
+    found = refine_depth((1.5 + 2 * mixed).astype(np.float32), photo)
+    assert np.minimum(np.abs(found - 1.5), np.abs(found - 3.5)).max() < 0.1
 
 
 def test_texture_is_not_printed_into_a_hole() -> None:
@@ -161,6 +183,26 @@ def test_an_enlarged_map_stays_within_its_surroundings() -> None:
         inner = np.s_[8:-8, 8:-8]
         assert (found >= 0.97 * low)[inner].all()
         assert (found <= 1.03 * high)[inner].all()
+
+
+def test_flat_parts_are_no_blocks_of_an_enlarged_map() -> None:
+    y, x = np.mgrid[:120, :160]
+    truth = np.minimum(4.0, np.minimum(200 / np.maximum(y - 60, 1), 200 / np.maximum(x - 80, 1)))
+    assert Blocks.of(truth) is None
+    boxes = np.where((abs(x - 50) < 20) & (abs(y - 40) < 30), 2.0, 4.0)
+    assert Blocks.of(boxes) is None
+    photo = np.where(boxes > 3, 60, 200).astype(np.uint8)
+    np.testing.assert_allclose(refine_depth(boxes, photo), boxes, rtol=1e-3)
+
+
+@pytest.mark.parametrize("factor", [1.6, 2.5, 4.0])
+@pytest.mark.parametrize("crop", [0, 3])
+def test_blocks_of_an_enlarged_map_are_found(factor: float, crop: int) -> None:
+    small = camera(np.full((40, 50), 2.0), 1)
+    rows, columns = (np.arange(crop, n * factor) // factor for n in small.shape)
+    blocks = Blocks.of(small[np.ix_(rows.astype(int), columns.astype(int))])
+    assert blocks is not None
+    assert blocks.factor == pytest.approx(factor, rel=0.05)
 
 
 def test_low_confidence_is_not_kept() -> None:

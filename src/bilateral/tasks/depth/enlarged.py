@@ -22,6 +22,8 @@ Array = NDArray[Any]
 
 _LEAST_FACTOR = 1.5
 """Rounded maps repeat some whole rows and columns by chance: up to 1.11 in those measured."""
+_LEAST_BLOCKS = 8
+"""Along each side. Two or three edges of any scene are at equal distances, too."""
 _LEAST_KNOWN = 0.98
 """Maps with holes are refined as others are."""
 _MOST_RADIUS = 4
@@ -39,6 +41,8 @@ class Blocks(NamedTuple):
     def of(cls, z: Array) -> Blocks | None:
         """Find the blocks of an (H, W) map; None if it was not enlarged by repeating pixels."""
         rows, columns = (_starts(q) for q in (z, z.T))
+        if not (_regular(rows, z.shape[0]) and _regular(columns, z.shape[1])):
+            return None
         factor = min(z.shape[0] / rows.size, z.shape[1] / columns.size)
         return cls(rows, columns, factor) if factor >= _LEAST_FACTOR else None
 
@@ -50,7 +54,7 @@ def refine_enlarged(
     if np.count_nonzero(np.isfinite(z)) < _LEAST_KNOWN * z.size:
         return None
     blocks = Blocks.of(z)
-    if blocks is None or min(blocks.rows.size, blocks.columns.size) < 2:
+    if blocks is None:
         return None
     small = z[np.ix_(blocks.rows, blocks.columns)]
     fine = superres_depth(small, guide.pixels, reference_max=guide.highest).astype(np.float64)
@@ -71,6 +75,16 @@ def _starts(z: Array) -> NDArray[np.intp]:
     above, below = z[:-1], z[1:]
     same = (above == below) | (np.isnan(above) & np.isnan(below))
     return np.flatnonzero(np.concatenate([[True], ~same.all(axis=1)]))
+
+
+def _regular(starts: NDArray[np.intp], size: int) -> bool:
+    """Whether blocks have equal sizes, up to rounding. The flat parts of a clean map have not."""
+    if starts.size < _LEAST_BLOCKS:
+        return False
+    inner = starts[1:]  # a cropped map begins and ends within a block
+    even, block = np.linspace(inner[0], inner[-1], inner.size, retstep=True)
+    longest = max(inner[0], size - inner[-1])
+    return bool(np.abs(inner - even).max() <= 1 and longest <= block + 1)
 
 
 def _around(z: Array, radius: int, choose: np.ufunc) -> Array:
