@@ -22,6 +22,9 @@ inline constexpr float doubt_support = 0.2f, least_neighbours = 6;
 inline constexpr float doubt_support_between = 0.4f;
 // A ramp is a slanted surface, not a flying pixel, if its slopes differ by less than this fraction.
 inline constexpr float doubt_slant = 0.5f;
+// The same if one side alone continues the slope, within this part of a jump and of the slope. A
+// slope of more jumps than `doubt_steepest` is a skirt between two surfaces.
+inline constexpr float doubt_bend = 0.5f, doubt_bend_slope = 0.15f, doubt_steepest = 3;
 
 namespace detail {
 
@@ -61,10 +64,17 @@ BILATERAL_INLINE void doubt_row_body(const float* center, std::ptrdiff_t pitch, 
       const float slack = 0.5f * doubt_slant * std::abs(d + e);
       const bool slanted = (std::abs(d - e) < slack) && (std::abs(p2[i] - p1[i] - d) < slack) &&
                            (std::abs(m1[i] - m2[i] - e) < slack);
+      const float bend = doubt_bend * unit, steepest = doubt_steepest * unit;
+      const float size_d = std::abs(d), size_e = std::abs(e);
+      const bool joins_d =
+          (size_d < steepest) && (std::abs(p2[i] - p1[i] - d) < bend + doubt_bend_slope * size_d);
+      const bool joins_e =
+          (size_e < steepest) && (std::abs(m1[i] - m2[i] - e) < bend + doubt_bend_slope * size_e);
       const bool known_d = d == d, known_e = e == e;
       const bool steep = (least > unit) || (most < -unit);
       const bool sliver = (!known_d && (std::abs(e) > unit)) || (!known_e && (std::abs(d) > unit));
-      const bool hit = (known_d && known_e && steep && !slanted) || sliver;
+      const bool surface = slanted || joins_d || joins_e;
+      const bool hit = (known_d && known_e && steep && !surface) || sliver;
       ramp[i] = hit ? 1.0f : ramp[i];
       same[i] +=
           (std::abs(d) < steps * unit ? 1.0f : 0.0f) + (std::abs(e) < steps * unit ? 1.0f : 0.0f);

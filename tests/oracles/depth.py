@@ -39,7 +39,11 @@ def find_doubt(z: Map, jump: Polynomial) -> Mask:
                 steep = min(ahead, behind) > unit or max(ahead, behind) < -unit
                 slack = 0.25 * abs(ahead + behind)
                 slopes = [ahead - behind, p2 - p1 - ahead, m1 - m2 - behind]
-                doubt |= steep and not all(abs(s) < slack for s in slopes)
+                slanted = all(abs(s) < slack for s in slopes)
+                for slope, bend in ((ahead, slopes[1]), (behind, slopes[2])):
+                    slack = 0.5 * unit + 0.15 * abs(slope)
+                    slanted |= abs(slope) < 3 * unit and abs(bend) < slack
+                doubt |= steep and not slanted
             elif math.isfinite(p1) or math.isfinite(m1):
                 doubt |= abs(ahead if math.isfinite(p1) else behind) > unit
             for difference in (ahead, -behind):
