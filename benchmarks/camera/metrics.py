@@ -51,13 +51,17 @@ def error(depth: Array, truth: Array) -> Error:
 
 
 def flying(depth: Array, truth: Array) -> float:
-    """Return the percentage of pixels between a foreground and a background, far from both."""
+    """Return the percentage of pixels between a foreground and a background, far from both.
+
+    A pixel within a jump of its true depth is right, and not flying, even on a steep slope.
+    """
     low, high = minimum_filter(truth, REACH), maximum_filter(truth, REACH)
 
     def between(z: Array) -> Array:
         return np.asarray((z > low + jump(low)) & (z < high - jump(high)))
 
-    return 100 * float(np.mean(between(depth) & ~between(truth)))
+    wrong = np.abs(depth - truth) > jump(truth)
+    return 100 * float(np.mean(between(depth) & ~between(truth) & wrong))
 
 
 def off(depth: Array, truth: Array) -> Array:

@@ -1,5 +1,6 @@
 """Choose the frames of depth cameras to measure on: real ones, or made ones without data."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +27,14 @@ class CameraScenes(NamedTuple):
 
     @property
     def spoiled(self) -> list[Frame]:
-        """Spoil the first and the last frame of the rendered video."""
-        frames = spoiled_video(self.rendered)
-        last = len(frames.depths) - 1
+        """Spoil the first and the last frame of the rendered video in two ways."""
+        last = len(self.rendered.depths) - 1
         return [
-            frames.frame(index)._replace(name=f"{frames.name}, {which}, spoiled")
+            frames.frame(index)._replace(name=f"{frames.name}, {which}, {how}")
+            for how, frames in (
+                ("spoiled", spoiled_video(self.rendered)),
+                ("scattered", spoiled_video(self.rendered, spoil.scatter)),
+            )
             for index, which in ((0, "first"), (last, "last"))
         ]
 
@@ -85,10 +89,10 @@ def panned(shape: tuple[int, int]) -> Video:
     return Video("panned", photos, depths, depths)
 
 
-def spoiled_video(video: Video) -> Video:
+def spoiled_video(video: Video, how: Callable[[Array, int], spoil.Spoiled] = spoil.spoil) -> Video:
     """Spoil every frame of a video with a truth, each with its own seed."""
     assert video.truth is not None
-    depths = [spoil.spoil(truth, seed).depth for seed, truth in enumerate(video.truth)]
+    depths = [how(truth, seed).depth for seed, truth in enumerate(video.truth)]
     return video._replace(depths=np.stack(depths))
 
 

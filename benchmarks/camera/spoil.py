@@ -16,6 +16,9 @@ JUMP_NOISES, JUMP = 4.0, 0.015
 FLYING, REACH = 0.5, 7  # fraction of mixed pixels near edges, and side of the window they mix
 BASELINE = 40.0  # metres x pixels: distance of projector and camera times focal length, a Kinect's
 BLOBS, BLOB_RADIUS = 12, (0.01, 0.03)  # number, and radii over the longer side of the image
+# Scattered pixels instead: wrong depths anywhere, noise that neighbours share, and more blobs.
+SCATTERED, NOISE_WIDTH = 0.03, 0.6  # fraction of wrong pixels, and sigma of the noise in pixels
+SCATTERED_BLOBS, SCATTERED_RADIUS = 40, (0.01, 0.04)
 
 SHIFT = 2
 
@@ -86,13 +89,24 @@ def spoil(truth: Array, seed: int = 0, noise_seed: int | None = None) -> Spoiled
     rng = np.random.default_rng(seed)
     fresh = np.random.default_rng([seed, 0 if noise_seed is None else noise_seed])
     low, high = minimum_filter(truth, REACH), maximum_filter(truth, REACH)
-    holes = shadows(truth) | blobs(truth.shape, rng)
+    holes = shadows(truth) | blobs(truth.shape, rng, BLOBS, BLOB_RADIUS)
     near_edge = edges(truth) & ~holes
     flying = near_edge & (rng.random(truth.shape) < FLYING)
     mixed = low + rng.random(truth.shape) * (high - low)
     z = np.where(flying, mixed, truth)
     z = z + noise(z) * fresh.normal(size=truth.shape)
     return Spoiled(np.where(holes, 0, z).astype(np.float32), flying, holes)
+
+
+def scatter(truth: Array, seed: int = 0) -> Spoiled:
+    """Add noise that neighbours share, wrong depths at scattered pixels, and blobs without data."""
+    rng = np.random.default_rng(seed)
+    holes = blobs(truth.shape, rng, SCATTERED_BLOBS, SCATTERED_RADIUS)
+    shared = gaussian_filter(rng.normal(size=truth.shape), NOISE_WIDTH)
+    z = truth + noise(truth) * shared / shared.std()
+    wrong = rng.random(truth.shape) < SCATTERED
+    z = np.where(wrong, rng.uniform(truth.min(), truth.max(), truth.shape), z)
+    return Spoiled(np.where(holes, 0, z).astype(np.float32), wrong & ~holes, holes)
 
 
 def shadows(truth: Array) -> Array:
@@ -103,12 +117,14 @@ def shadows(truth: Array) -> Array:
     return np.asarray(lit < hidden_from - 1)
 
 
-def blobs(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def blobs(
+    shape: tuple[int, ...], rng: np.random.Generator, count: int, radius: tuple[float, float]
+) -> Array:
     """Mark ellipses without data, as on dark or shiny surfaces."""
     y, x = np.ogrid[: shape[0], : shape[1]]
     holes = np.zeros(shape, bool)
     side = max(shape)
-    for _ in range(BLOBS):
-        centre, radii = rng.random(2) * shape, rng.uniform(*BLOB_RADIUS, 2) * side
+    for _ in range(count):
+        centre, radii = rng.random(2) * shape, rng.uniform(*radius, 2) * side
         holes |= ((y - centre[0]) / radii[0]) ** 2 + ((x - centre[1]) / radii[1]) ** 2 < 1
     return holes

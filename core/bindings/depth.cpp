@@ -42,17 +42,18 @@ void bound_keep_surfaces(const Input<float>& z, const Input<bool>& doubt, const 
   keep_surfaces(z.data(), doubt.data(), z.shape(0), z.shape(1), unit, least, out.data());
 }
 
-void bound_grow_surfaces(const Input<bool>& kept, const Input<bool>& hole, const Coefficients& jump,
-                         bool inverse, const std::tuple<float, float, float>& growth,
-                         const Output<float>& x, int threads) {
-  require(
-      kept.ndim() == 2 && kept.size() > 0 && hole.size() == kept.size() && x.size() == kept.size(),
-      "sizes do not match");
+void bound_grow_surfaces(const Input<bool>& kept, const Input<float>& measured,
+                         const Coefficients& jump, bool inverse,
+                         const std::tuple<float, float, float>& growth, const Output<float>& x,
+                         int threads) {
+  require(kept.ndim() == 2 && kept.size() > 0 && measured.size() == kept.size() &&
+              x.size() == kept.size(),
+          "sizes do not match");
   const Jump unit = jump_of(jump);
   const auto [bias, drift, slope_reach] = growth;
   const Growth options{bias, drift, slope_reach};
   const CoreCall call;
-  grow_surfaces(kept.data(), hole.data(), kept.shape(0), kept.shape(1), unit, inverse, options,
+  grow_surfaces(kept.data(), measured.data(), kept.shape(0), kept.shape(1), unit, inverse, options,
                 x.data(), threads);
 }
 
@@ -123,8 +124,8 @@ void bind_depth(nb::module_& m) {
         "threads"_a, "Write whether each pixel of a depth map lies on no surface.");
   m.def("keep_surfaces", &bound_keep_surfaces, "z"_a.noconvert(), "doubt"_a.noconvert(), "jump"_a,
         "least"_a, "out"_a.noconvert(), "Write whether each pixel belongs to a large surface.");
-  m.def("grow_surfaces", &bound_grow_surfaces, "kept"_a.noconvert(), "hole"_a.noconvert(), "jump"_a,
-        "inverse"_a, "growth"_a, "x"_a.noconvert(), "threads"_a,
+  m.def("grow_surfaces", &bound_grow_surfaces, "kept"_a.noconvert(), "measured"_a.noconvert(),
+        "jump"_a, "inverse"_a, "growth"_a, "x"_a.noconvert(), "threads"_a,
         "Bring the fillings of holes to the surfaces around them, in place.");
   m.def("smooth_depth", &bound_smooth_depth, "kept"_a.noconvert(), "noise"_a, "scale"_a, "limit"_a,
         "x"_a.noconvert(), "threads"_a, "Reduce the noise of a depth map, in place.");

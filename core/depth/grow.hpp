@@ -22,6 +22,9 @@ struct Growth {
   float slope_reach;  // slopes fade to 0 over this distance in pixels
 };
 
+// A doubtful pixel whose own depth is within this part of a jump of a plane lies on its surface.
+inline constexpr float growth_agreement = 0.5f;
+
 namespace detail {
 
 // The inverse of a depth, or the depth itself: planes of the world are affine in the inverse.
@@ -40,31 +43,64 @@ struct LocalPlane {
   float value, slope_x, slope_y, x, y;
 };
 
-// Fits a plane to the kept pixels around a pixel that belong to its surface.
+// Sums over pixels for a plane a + b dx + c dy through their values.
+class PlaneFit {
+ public:
+  void add(float dx, float dy, float value) {
+    n_ += 1, x_ += dx, y_ += dy, xx_ += dx * dx, xy_ += dx * dy, yy_ += dy * dy;
+    v_ += value, xv_ += dx * value, yv_ += dy * value;
+  }
+
+  float count() const { return n_; }
+
+  // The plane with its value at the origin. The ridge pulls slopes to 0 that few pixels tell.
+  LocalPlane plane(float ridge) const {
+    const float a = xx_ - x_ * x_ / n_ + ridge, b = xy_ - x_ * y_ / n_;
+    const float d = yy_ - y_ * y_ / n_ + ridge, det = a * d - b * b;
+    const float p = xv_ - x_ * v_ / n_, q = yv_ - y_ * v_ / n_;
+    const float slope_x = (p * d - q * b) / det, slope_y = (q * a - p * b) / det;
+    return {(v_ - slope_x * x_ - slope_y * y_) / n_, slope_x, slope_y, 0, 0};
+  }
+
+ private:
+  float n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0, yy_ = 0, v_ = 0, xv_ = 0, yv_ = 0;
+};
+
+// Fits a plane to the kept pixels around a pixel that belong to its surface: first to those near
+// it, then to all of a larger window that lie on the first plane.
 inline LocalPlane fit_plane(const float* z, const bool* kept, std::size_t height, std::size_t width,
                             Place at, Jump jump, PlaneUnit unit) {
-  constexpr std::size_t radius = 4;
+  constexpr std::size_t near_radius = 4, wide_radius = 8, wide_stride = 2;
+  // The slope of a sliver is unknown, so it is 0: a ridge of half a column of near pixels.
+  constexpr float near_ridge = 30, wide_ridge = 10, least_count = 9;
   const float center = z[at.y * width + at.x], origin = unit(center), step = jump(center);
-  float n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0, su = 0, sxu = 0, syu = 0;
-  for (std::size_t v = at.y - std::min(at.y, radius); v <= std::min(at.y + radius, height - 1); ++v)
-    for (std::size_t u = at.x - std::min(at.x, radius); u <= std::min(at.x + radius, width - 1);
-         ++u) {
-      const std::size_t p = v * width + u;
-      const float dx = static_cast<float>(u) - static_cast<float>(at.x);
-      const float dy = static_cast<float>(v) - static_cast<float>(at.y);
-      const float steps = std::max({std::abs(dx), std::abs(dy), 1.0f});
-      if (!kept[p] || !(std::abs(z[p] - center) <= steps * step)) continue;
-      const float value = unit(z[p]) - origin;
-      n += 1, sx += dx, sy += dy, sxx += dx * dx, sxy += dx * dy, syy += dy * dy;
-      su += value, sxu += dx * value, syu += dy * value;
-    }
-  const float a = sxx - sx * sx / n, b = sxy - sx * sy / n, d = syy - sy * sy / n;
-  const float p = sxu - sx * su / n, q = syu - sy * su / n;
-  // A ridge of half a column of pixels: the slope of a sliver is unknown, so it is 0.
-  const float ridge = 30, aa = a + ridge, dd = d + ridge, det = aa * dd - b * b;
-  const float gx = (p * dd - q * b) / det, gy = (q * aa - p * b) / det;
-  return {origin + (su - gx * sx - gy * sy) / n, gx, gy, static_cast<float>(at.x),
-          static_cast<float>(at.y)};
+  const auto each = [&](std::size_t radius, std::size_t stride, auto&& f) {
+    const std::size_t r = radius / stride;
+    const std::size_t left = at.x - std::min(at.x / stride, r) * stride;
+    const std::size_t top = at.y - std::min(at.y / stride, r) * stride;
+    for (std::size_t v = top; v <= std::min(at.y + radius, height - 1); v += stride)
+      for (std::size_t u = left; u <= std::min(at.x + radius, width - 1); u += stride)
+        if (kept[v * width + u])
+          f(z[v * width + u], static_cast<float>(u) - static_cast<float>(at.x),
+            static_cast<float>(v) - static_cast<float>(at.y));
+  };
+  PlaneFit near;
+  each(near_radius, 1, [&](float depth, float dx, float dy) {
+    const float steps = std::max({std::abs(dx), std::abs(dy), 1.0f});
+    if (std::abs(depth - center) <= steps * step) near.add(dx, dy, unit(depth) - origin);
+  });
+  LocalPlane plane = near.plane(near_ridge);
+  const float tolerance = unit.inverse ? step / (center * center) : step;  // in the planes' unit
+  PlaneFit wide;
+  each(wide_radius, wide_stride, [&](float depth, float dx, float dy) {
+    const float value = unit(depth) - origin;
+    const float off = value - plane.value - plane.slope_x * dx - plane.slope_y * dy;
+    if (std::abs(off) <= tolerance) wide.add(dx, dy, value);
+  });
+  if (wide.count() >= least_count) plane = wide.plane(wide_ridge);
+  plane.value += origin;
+  plane.x = static_cast<float>(at.x), plane.y = static_cast<float>(at.y);
+  return plane;
 }
 
 // The surface that a pixel continues.
@@ -72,15 +108,16 @@ struct Continued {
   std::int32_t plane = -1;
   float value = 0;                                      // the plane's depth at the pixel
   float cost = std::numeric_limits<float>::infinity();  // in jumps
+  bool agrees = false;                                  // whether the pixel's own depth is near it
 };
 
 // Grows surfaces over the pixels of one image.
 class SurfaceGrowth {
  public:
-  SurfaceGrowth(const bool* kept, const bool* hole, std::size_t height, std::size_t width,
+  SurfaceGrowth(const bool* kept, const float* measured, std::size_t height, std::size_t width,
                 const Jump& jump, PlaneUnit unit, const Growth& growth, float* x)
       : kept_(kept),
-        hole_(hole),
+        measured_(measured),
         height_(height),
         width_(width),
         jump_(jump),
@@ -99,6 +136,7 @@ class SurfaceGrowth {
 
   void run(int threads) {
     std::vector<std::uint32_t> front = start(threads), deferred, next;
+    std::vector<std::uint32_t> agreeing;
     std::vector<std::pair<std::uint32_t, Continued>> decided;
     for (const float limit : limits) {
       // Pixels that fit a surface less well wait until others have continued theirs.
@@ -114,6 +152,7 @@ class SurfaceGrowth {
         }
         for (const auto& [p, best] : decided) {
           plane_[p] = best.plane;
+          if (best.agrees) agreeing.push_back(p);
           const float slack = growth_.drift * jump_(best.value);
           x_[p] = within(std::clamp(x_[p], best.value - slack, best.value + slack));
         }
@@ -135,6 +174,7 @@ class SurfaceGrowth {
       for (const std::uint32_t p : front) plane_[p] = undecided;
       deferred.clear();
     }
+    for (const std::uint32_t p : agreeing) x_[p] = measured_[p];
   }
 
  private:
@@ -198,7 +238,8 @@ class SurfaceGrowth {
     Continued best;
     const Place at = place(p);
     const float px = static_cast<float>(at.x), py = static_cast<float>(at.y), filling = x_[p];
-    const float nearer = hole_[p] ? 1 + growth_.bias : 1;
+    const float own = measured_[p];
+    const float nearer = own == own ? 1 : 1 + growth_.bias;
     each_neighbour(at, [&](std::size_t q, float dx, float dy) {
       const std::int32_t k = plane_[q];
       if (k < 0) return;
@@ -209,13 +250,18 @@ class SurfaceGrowth {
       float value = base + fade * (plane.slope_x * dx + plane.slope_y * dy);
       if (unit_.inverse) value = 1 / std::max(value, 0.5f * base);
       value = within(value);
-      const float d = value - filling, cost = (d < 0 ? -d * nearer : d) / jump_(value);
-      if (cost < best.cost) best = {k, value, cost};
+      const float step = 1 / jump_(value), d = value - filling;
+      const float misfit = std::abs(value - own) * step;
+      const bool agrees = misfit <= growth_agreement;
+      const float cost = agrees ? misfit : (d < 0 ? -d * nearer : d) * step;
+      if ((agrees && !best.agrees) || (agrees == best.agrees && cost < best.cost))
+        best = {k, value, cost, agrees};
     });
     return best;
   }
 
-  const bool *kept_, *hole_;
+  const bool* kept_;
+  const float* measured_;
   std::size_t height_, width_;
   Jump jump_;
   PlaneUnit unit_;
@@ -230,12 +276,13 @@ class SurfaceGrowth {
 }  // namespace detail
 
 // Improves the fillings x of the pixels that are not kept. x has the depths of the kept pixels and
-// any finite filling elsewhere. `hole` marks the pixels without data. With `inverse`, depths are
-// positive and planes are affine in their inverses.
-inline void grow_surfaces(const bool* kept, const bool* hole, std::size_t height, std::size_t width,
-                          const Jump& jump, bool inverse, const Growth& growth, float* x,
-                          int threads) {
-  detail::SurfaceGrowth(kept, hole, height, width, jump, {inverse}, growth, x).run(threads);
+// any finite filling elsewhere. `measured` has the depths of doubtful pixels, and NaN in holes; its
+// depths of kept pixels are not read. With `inverse`, depths are positive and planes are affine in
+// their inverses.
+inline void grow_surfaces(const bool* kept, const float* measured, std::size_t height,
+                          std::size_t width, const Jump& jump, bool inverse, const Growth& growth,
+                          float* x, int threads) {
+  detail::SurfaceGrowth(kept, measured, height, width, jump, {inverse}, growth, x).run(threads);
 }
 
 }  // namespace bilateral

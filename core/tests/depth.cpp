@@ -51,16 +51,16 @@ void test_doubt_and_keep() {
 void test_growth() {
   const std::size_t height = 100, width = 120, size = height * width;
   std::vector<float> x = wall_and_box(height, width);
-  const auto kept = std::make_unique<bool[]>(size), hole = std::make_unique<bool[]>(size);
+  const std::vector<float> measured(size, std::numeric_limits<float>::quiet_NaN());
+  const auto kept = std::make_unique<bool[]>(size);
   for (std::size_t p = 0; p < size; ++p) {
     const std::size_t column = p % width;
-    hole[p] = column >= 60 && column < 80;
-    kept[p] = !hole[p];
-    if (hole[p]) x[p] = 1.2f + 0.09f * static_cast<float>(column - 60);
+    kept[p] = column < 60 || column >= 80;
+    if (!kept[p]) x[p] = 1.2f + 0.09f * static_cast<float>(column - 60);
   }
   const std::vector<float> before = x;
-  grow_surfaces(kept.get(), hole.get(), height, width, jump, true, {12.0f, 0.1f, 32.0f}, x.data(),
-                2);
+  grow_surfaces(kept.get(), measured.data(), height, width, jump, true, {12.0f, 0.1f, 32.0f},
+                x.data(), 2);
   bool same = true, snapped = true;
   for (std::size_t p = 0; p < size; ++p) {
     if (kept[p]) same = same && x[p] == before[p];

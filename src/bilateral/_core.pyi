@@ -535,7 +535,7 @@ def find_doubt(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu'
 def keep_surfaces(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], doubt: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], least: int, out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
     """Write whether each pixel belongs to a large surface."""
 
-def grow_surfaces(kept: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], hole: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], inverse: bool, growth: tuple[float, float, float], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+def grow_surfaces(kept: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], measured: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], inverse: bool, growth: tuple[float, float, float], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
     """Bring the fillings of holes to the surfaces around them, in place."""
 
 def smooth_depth(kept: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], noise: tuple[float, float, float], scale: float, limit: float, x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:

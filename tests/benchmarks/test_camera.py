@@ -176,6 +176,25 @@ def test_errors_skip_unknown_truth_and_holes_take_the_nearest_value() -> None:
     assert filled[0, 3] == 5
 
 
+def test_a_scattered_map_has_wrong_pixels_anywhere() -> None:
+    truth = np.full((200, 200), 2.0)
+    truth[:, 100:] = 4.0
+    scattered = spoil.scatter(truth)
+    assert (scattered.depth[scattered.holes] == 0).all()
+    known = ~scattered.holes
+    assert scattered.flying[known].mean() == pytest.approx(spoil.SCATTERED, rel=0.2)
+    right = known & ~scattered.flying
+    for z in (2.0, 4.0):
+        noise = spoil.noise(np.float64(z))
+        assert scattered.depth[right & (truth == z)].std() == pytest.approx(noise, rel=0.1)
+
+
+def test_a_right_pixel_on_a_steep_slope_is_not_flying() -> None:
+    slope = np.broadcast_to(np.linspace(1.0, 4.0, 40), (40, 40))
+    noisy = slope + 0.5 * spoil.jump(slope) * np.where(np.indices(slope.shape).sum(0) % 2, 1, -1)
+    assert metrics.flying(noisy, slope) == 0
+
+
 def test_flying_pixels_lie_between_two_surfaces() -> None:
     truth = np.full((20, 20), 1.0)
     truth[:, 10:] = 3.0
@@ -230,11 +249,13 @@ def test_made_videos_have_their_truth() -> None:
     assert video.truth is not None
     step = scenes.PAN
     np.testing.assert_array_equal(video.truth[1][:, :-step], video.truth[0][:, step:])
-    first, last = made.spoiled
-    assert first.truth is not None
-    np.testing.assert_array_equal(first.truth, video.truth[0])
-    assert (first.depth == 0).any()
-    assert "last" in last.name
+    frames = made.spoiled
+    assert len(frames) == 4
+    for first, last in (frames[:2], frames[2:]):  # spoiled, scattered
+        assert first.truth is not None
+        np.testing.assert_array_equal(first.truth, video.truth[0])
+        assert (first.depth == 0).any()
+        assert "last" in last.name
     assert [frame.truth is None for frame in (*made.maps, *made.truths)] == [
         True,
         True,

@@ -47,7 +47,7 @@ def keep_surfaces(
 def grow_surfaces(
     x: Array,
     kept: NDArray[np.bool_],
-    hole: NDArray[np.bool_],
+    measured: Array,
     jump: Polynomial,
     *,
     inverse: bool,
@@ -64,15 +64,16 @@ def grow_surfaces(
         Depth; finite.
     kept : (H, W) bool array
         Where x is data. All other pixels are fillings.
-    hole : (H, W) bool array
-        Fillings of pixels without any data, where the bias counts.
+    measured : (H, W) float32 array
+        Depths of doubtful pixels, which stay if they agree with a surface that is continued. NaN in
+        holes, where the bias counts. Those of kept pixels are not read.
     jump : (float, float, float)
         As for `find_doubt`.
     inverse : bool
         Whether planes are affine in 1 / x; x is then positive.
     growth : Growth
     """
-    return cpu.grow_surfaces(x, kept, hole, jump, inverse, growth)
+    return cpu.grow_surfaces(x, kept, measured, jump, inverse, growth)
 
 
 def smooth_depth(

@@ -44,14 +44,14 @@ def keep_surfaces(
 def grow_surfaces(
     x: Array,
     kept: NDArray[np.bool_],
-    hole: NDArray[np.bool_],
+    measured: Array,
     jump: Polynomial,
     inverse: bool,
     growth: Growth,
 ) -> Array:
     """Return a float32 map with the fillings brought to the surfaces that they continue."""
     out = x.copy()
-    _core.grow_surfaces(kept, hole, jump, inverse, growth, out, get_num_threads())
+    _core.grow_surfaces(kept, measured, jump, inverse, growth, out, get_num_threads())
     return out
 
 

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 _SMOOTHNESS, _SLOPE_SMOOTHNESS, _SLOPE_RIDGE = 0.03, 30.0, 1e-2
 """Of the planar model for large holes (docs/planar.md)."""
-_GROWTH = Growth(bias=12.0, drift=0.1, slope_reach=32.0)
+_GROWTH = Growth(bias=12.0, drift=0.05, slope_reach=128.0)
 """A hole continues the nearer surface only if the solution is 13 times closer to it."""
 SMALL_TRUST = 0.3
 """Trust in surfaces too small to be certain."""
@@ -81,7 +81,7 @@ class PlaneUnit(NamedTuple):
 def fill(
     z: Array,
     surfaces: Surfaces,
-    hole: NDArray[np.bool_],
+    measured: Array,
     guide: validation.Reference,
     trust: Array | None,
     cells: Cells,
@@ -95,8 +95,8 @@ def fill(
     surfaces : Surfaces
         Pixels of kept surfaces stay. Those of small ones stay if the solution comes close to them:
         then the photograph confirms them.
-    hole : (H, W) bool array
-        Pixels that never had data.
+    measured : (H, W) float32 array
+        The map with its doubtful pixels, which stay if they lie on a surface that is continued.
     guide : Reference
     trust : (H, W) float32 array, optional
         Weights of the data.
@@ -111,7 +111,9 @@ def fill(
     x = unit.back(_solver(cells.grid(guide)).solve(target, weights))
     confirmed = kept | (small & (np.abs(x - z) <= surfaces.jump_at(z)))
     x = np.where(confirmed, z, x)
-    return _continued(x, confirmed, hole, surfaces, unit, _GROWTH)
+    return grow_surfaces(
+        x, confirmed, measured, surfaces.jump, inverse=unit.inverse, growth=_GROWTH
+    )
 
 
 def fill_fast(z: Array, surfaces: Surfaces, guide: validation.Reference) -> Array:
@@ -150,4 +152,5 @@ def _continued(
     growth: Growth,
 ) -> Array:
     """Bring fillings to the surfaces that they continue."""
-    return grow_surfaces(x, data, hole, surfaces.jump, inverse=unit.inverse, growth=growth)
+    known = np.where(hole, np.float32(np.nan), x)
+    return grow_surfaces(x, data, known, surfaces.jump, inverse=unit.inverse, growth=growth)

@@ -80,10 +80,10 @@ def refine_surfaces(
     cells: Cells,
 ) -> Frame:
     """Refine a frame whose surfaces are known."""
-    hole = np.isnan(z)
+    measured = z
     surfaces, z = _split(z, surfaces)
     kept = surfaces.kept
-    x = z if kept.all() else fill(z, surfaces, hole, guide, trust, cells)
+    x = z if kept.all() else fill(z, surfaces, measured, guide, trust, cells)
     return Frame(_polished(x, guide, kept, noise), z, kept, noise)
 
 
