@@ -80,6 +80,12 @@ SLOPE_RIDGE = 1e-3
 SMALL_RIDGE = 1e-5
 """Below this ridge, float32 does not resolve the planes of parts with little data."""
 
+SWEEP_SMOOTHNESS = 16.0
+"""Up to this smoothness per confidence, sweeps over the grid solve planes as well as multigrid."""
+
+SWEEP_TOLERANCE = 5e-4
+"""Least tolerance of planes for which sweeps over the grid are enough."""
+
 CLAMP_MARGIN = 0.05
 """A planar solution may leave the range of the known values by this fraction of it."""
 
@@ -198,6 +204,42 @@ def estimate_holds(
     """
     error = min(1.0, LOOSE_ERROR * tolerance)
     return preconditioner == "multigrid" or loose_fraction() <= error**2
+
+
+def sweeps_are_enough(
+    *,
+    smoothness: float,
+    slope_weights: tuple[float, float],
+    pixels: int,
+    confidence: float,
+    every_vertex_has_data: bool,
+    tolerance: float,
+    loose_fraction: Callable[[], float],
+) -> bool:
+    """Whether sweeps over the grid solve a planar system without coarser levels.
+
+    Parameters
+    ----------
+    smoothness : float
+    slope_weights : pair of floats
+        Slope smoothness and ridge.
+    pixels : int
+        Number of pixels of an image.
+    confidence : float
+        Sum of the confidences of these pixels.
+    every_vertex_has_data : bool
+    tolerance : float
+    loose_fraction : function
+        As for `estimate_holds`, with `SWEEP_SMOOTHNESS`. It is called only if it decides.
+    """
+    slope_smoothness, ridge = slope_weights
+    return (
+        tolerance >= SWEEP_TOLERANCE
+        and every_vertex_has_data
+        and ridge >= SMALL_RIDGE
+        and smoothness * pixels <= SWEEP_SMOOTHNESS * confidence
+        and loose_fraction() <= (LOOSE_ERROR * tolerance) ** 2
+    )
 
 
 def default_initial(preconditioner: str) -> str:
