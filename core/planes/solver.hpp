@@ -23,8 +23,8 @@
 
 namespace bilateral {
 
-// A hierarchy of the grid alone is enough if all vertices have enough data of their own. Sweeps over
-// the grid then find the start.
+// A hierarchy of the grid alone is enough if all vertices have enough data of their own. Sweeps
+// over the grid then find the start.
 template <class T, std::size_t D>
 class PlaneSolver {
  public:
@@ -90,17 +90,13 @@ class PlaneSolver {
       active_ = with_data(components(), weight.data());
   }
 
-  // Improves x where `active` is set: directly in small components, by PCG elsewhere. Sweeps over
-  // the grid alone reach all vertices of small components anyway.
+  // Improves x where `active` is set: directly in small components, by PCG elsewhere.
   PcgResult iterate(const T* moments, const T* weighted, std::size_t channels, const double* scale,
                     T* x, std::vector<std::uint8_t> active, const PcgOptions& options) {
     const std::size_t numbers = grid_.vertices * (D + 1);
-    std::vector<double> moved(channels, 0.0);
-    if (!grid_alone()) {
-      if (!small_) small_ = std::make_unique<SmallParts<T, D>>(levels_, components());
-      moved = small_->solve(grid_, moments, weighted, channels, options.smoothness, x, active,
-                            threads_);
-    }
+    if (!small_) small_ = std::make_unique<SmallParts<T, D>>(levels_, components());
+    const std::vector<double> moved =
+        small_->solve(grid_, moments, weighted, channels, options.smoothness, x, active, threads_);
     const bool everywhere = std::find(active.begin(), active.end(), 0) == active.end();
     PcgResult all;
     all.converged = true;
@@ -275,8 +271,8 @@ class PlaneSolver {
   bool without_ridge_;
   PlaneDiagonals<T, D> diagonals_;
   int threads_;
-  Components components_;                   // empty until needed
-  std::unique_ptr<SmallParts<T, D>> small_;  // made when needed
+  Components components_;                                // empty until needed
+  std::unique_ptr<SmallParts<T, D>> small_;              // made when needed
   std::unique_ptr<MultigridSteps<T, Planar<D>>> steps_;  // made after the start, to save memory
   std::vector<std::uint8_t> active_;
 };

@@ -53,10 +53,10 @@ class SweepStart {
   using R = Rows<T, Planar<D>>;
   using V = typename R::V;
 
-  // Errors with smaller factors vanish more slowly. A larger limit makes the sweeps faster, but
-  // leaves errors that the length of the first step does not show.
-  static constexpr double least_factor = 0.1;
-  static constexpr int sweeps = 4;
+  // Errors with smaller factors vanish more slowly. A larger number needs fewer sweeps, but leaves
+  // smooth errors that the length of the first step does not show.
+  static constexpr double least_factor = 0.03;
+  static constexpr int sweeps = 8;
 
   std::size_t second() const { return graph_.colour[1]; }  // first row of colour 1
 

@@ -177,10 +177,10 @@ class PlaneSolver:
         """Whether a solve without a start needs no multigrid, by `policy.sweeps_are_enough`."""
         grid, sums, options = self._grid, observed.sums, self._options
         confidence = np.ascontiguousarray(sums.moments[:, 0])
-        least = observed.smoothness / policy.SWEEP_SMOOTHNESS
+        least = observed.smoothness / policy.SWEEP_LOOSE_SMOOTHNESS
         return policy.sweeps_are_enough(
             smoothness=observed.smoothness,
-            slope_weights=self._slopes,
+            slope_ridge=self._slopes[1],
             pixels=math.prod(grid.shape),
             confidence=sums.confidence,
             every_vertex_has_data=bool(confidence.min() > 0),

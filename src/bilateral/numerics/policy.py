@@ -64,7 +64,8 @@ EASY_SMOOTHNESS = 100.0
 
 FAINT_FRACTION = 1e-3
 """Largest fraction of pixels at faint vertices with which the pyramid converges fast enough. A
-vertex is faint if it has less confidence than `EASY_SMOOTHNESS` asks for."""
+vertex is faint if it has less confidence than `EASY_SMOOTHNESS` asks for. Also the largest fraction
+of pixels at loose vertices for sweeps over the planes of a grid."""
 
 LOOSE_SMOOTHNESS = 300.0
 """Smoothness per confidence above which a vertex with only such neighbours is loose: the paper's
@@ -80,11 +81,15 @@ SLOPE_RIDGE = 1e-3
 SMALL_RIDGE = 1e-5
 """Below this ridge, float32 does not resolve the planes of parts with little data."""
 
-SWEEP_SMOOTHNESS = 16.0
+SWEEP_SMOOTHNESS = 8.0
 """Up to this smoothness per confidence, sweeps over the grid solve planes as well as multigrid."""
 
-SWEEP_TOLERANCE = 5e-4
-"""Least tolerance of planes for which sweeps over the grid are enough."""
+SWEEP_LOOSE_SMOOTHNESS = 30.0
+"""As `LOOSE_SMOOTHNESS`, for sweeps over the grid."""
+
+SWEEP_TOLERANCE = 1e-3
+"""Least tolerance at which sweeps over the grid may replace multigrid: smooth errors of up to this
+size do not show in the length of a step."""
 
 CLAMP_MARGIN = 0.05
 """A planar solution may leave the range of the known values by this fraction of it."""
@@ -209,7 +214,7 @@ def estimate_holds(
 def sweeps_are_enough(
     *,
     smoothness: float,
-    slope_weights: tuple[float, float],
+    slope_ridge: float,
     pixels: int,
     confidence: float,
     every_vertex_has_data: bool,
@@ -218,11 +223,13 @@ def sweeps_are_enough(
 ) -> bool:
     """Whether sweeps over the grid solve a planar system without coarser levels.
 
+    They do where planes need not travel far: every vertex has data of its own, and all but a few
+    have enough of it, or a neighbour that has.
+
     Parameters
     ----------
     smoothness : float
-    slope_weights : pair of floats
-        Slope smoothness and ridge.
+    slope_ridge : float
     pixels : int
         Number of pixels of an image.
     confidence : float
@@ -230,15 +237,14 @@ def sweeps_are_enough(
     every_vertex_has_data : bool
     tolerance : float
     loose_fraction : function
-        As for `estimate_holds`, with `SWEEP_SMOOTHNESS`. It is called only if it decides.
+        As for `estimate_holds`, by `SWEEP_LOOSE_SMOOTHNESS`. It is called only if it decides.
     """
-    slope_smoothness, ridge = slope_weights
     return (
         tolerance >= SWEEP_TOLERANCE
         and every_vertex_has_data
-        and ridge >= SMALL_RIDGE
+        and slope_ridge >= SMALL_RIDGE
         and smoothness * pixels <= SWEEP_SMOOTHNESS * confidence
-        and loose_fraction() <= (LOOSE_ERROR * tolerance) ** 2
+        and loose_fraction() <= FAINT_FRACTION
     )
 
 
