@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -37,12 +38,19 @@ class BoundGrid {
   template <class T>
   const Hierarchy<T>& multigrid(int threads) const;
 
+  // Makes a hierarchy of at most `max_depth` levels above the grid, with their geometry.
+  template <class T, class Geometry>
+  std::unique_ptr<Hierarchy<T>> with_geometry(Geometry& geometry, std::size_t max_depth,
+                                              int threads) const {
+    return std::make_unique<Hierarchy<T>>(grid_, n<T>(threads), weights_, geometry, threads,
+                                          max_depth);
+  }
+
   // Builds the geometry of the hierarchy's levels. It needs a hierarchy in the making, so a grid
   // that has one already makes another one, and drops it.
   template <class T, class Geometry>
   void add_geometry(Geometry& geometry, int threads) const {
-    auto hierarchy =
-        std::make_unique<Hierarchy<T>>(grid_, n<T>(threads), weights_, geometry, threads);
+    auto hierarchy = with_geometry<T>(geometry, Hierarchy<T>::all_levels, threads);
     auto& cached = std::get<Cached<T>>(multigrids_);
     std::call_once(cached.once, [&] { cached.value = std::move(hierarchy); });
   }

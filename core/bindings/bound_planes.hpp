@@ -38,20 +38,26 @@ class BoundPlanes {
     return std::visit([&](const auto& axes) { return f(axes->centres); }, axes_);
   }
 
-  // Calls f(centres, geometry).
+  // Calls f(centres, hierarchy, geometry), with all levels or with the grid alone.
   template <class T, class F>
-  auto with_geometry(int threads, F&& f) const {
+  auto with_geometry(bool all_levels, int threads, F&& f) const {
     return std::visit(
         [&](const auto& axes) {
-          auto& cached = std::get<typename std::decay_t<decltype(*axes)>::template Cached<T>>(
+          auto& both = std::get<typename std::decay_t<decltype(*axes)>::template Geometries<T>>(
               axes->geometries);
+          auto& cached = all_levels ? both.all : both.grid;
           std::call_once(cached.once, [&] {
-            using Geometry = typename std::decay_t<decltype(cached.value)>::element_type;
+            using Geometry = typename std::decay_t<decltype(cached.geometry)>::element_type;
             auto geometry = std::make_unique<Geometry>(axes->centres);
-            bound_.add_geometry<T>(*geometry, threads);
-            cached.value = std::move(geometry);
+            if (all_levels)
+              bound_.add_geometry<T>(*geometry, threads);
+            else
+              cached.hierarchy = bound_.with_geometry<T>(*geometry, 0, threads);
+            cached.geometry = std::move(geometry);
           });
-          return f(axes->centres, *cached.value);
+          const Hierarchy<T>& hierarchy =
+              all_levels ? bound_.multigrid<T>(threads) : *cached.hierarchy;
+          return f(axes->centres, hierarchy, *cached.geometry);
         },
         axes_);
   }
@@ -62,10 +68,15 @@ class BoundPlanes {
     template <class T>
     struct Cached {
       std::once_flag once;
-      std::unique_ptr<PlaneGeometry<T, D>> value;
+      std::unique_ptr<Hierarchy<T>> hierarchy;  // of the grid alone; BoundGrid has that of all
+      std::unique_ptr<PlaneGeometry<T, D>> geometry;
+    };
+    template <class T>
+    struct Geometries {
+      Cached<T> all, grid;
     };
     Centres<D> centres;
-    mutable std::tuple<Cached<float>, Cached<double>> geometries;
+    mutable std::tuple<Geometries<float>, Geometries<double>> geometries;
 
     Axes(const Grid& grid, const std::vector<double>& cells_per_pixel, int threads)
         : centres(grid, position(cells_per_pixel), threads) {}

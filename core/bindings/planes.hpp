@@ -137,16 +137,18 @@ void bound_plane_probes(const BoundPlanes& self, const Input<T>& moments, double
 template <class T>
 class BoundPlaneSolver {
  public:
-  BoundPlaneSolver(nb::object planes, double slope_smoothness, double slope_ridge, int threads)
+  BoundPlaneSolver(nb::object planes, double slope_smoothness, double slope_ridge, bool all_levels,
+                   int threads)
       : owner_(std::move(planes)), planes_(nb::cast<const BoundPlanes&>(owner_)) {
     const CoreCall call;
     const SlopeWeights slopes{slope_smoothness, slope_ridge};
-    planes_.with_geometry<T>(threads, [&]<std::size_t D>(const Centres<D>& centres,
-                                                         const PlaneGeometry<T, D>& geometry) {
-      solver_ = std::make_unique<PlaneSolver<T, D>>(planes_.grid(), centres,
-                                                    planes_.bound().multigrid<T>(threads), geometry,
-                                                    slopes, threads);
-    });
+    planes_.with_geometry<T>(
+        all_levels, threads,
+        [&]<std::size_t D>(const Centres<D>& centres, const Hierarchy<T>& hierarchy,
+                           const PlaneGeometry<T, D>& geometry) {
+          solver_ = std::make_unique<PlaneSolver<T, D>>(planes_.grid(), centres, hierarchy,
+                                                        geometry, slopes, threads);
+        });
   }
 
   std::tuple<std::vector<double>, bool, bool, double> solve(
@@ -211,8 +213,8 @@ void define_planes(nb::module_& m, nb::class_<BoundPlanes>& planes, const char* 
            "slope_smoothness"_a, "slope_ridge"_a, "seed"_a, "b"_a.noconvert(), "threads"_a,
            "Draw right-hand sides whose covariance is the planar matrix.");
   nb::class_<BoundPlaneSolver<T>>(m, solver, "Memory and matrices for planar solves on one grid.")
-      .def(nb::init<nb::object, double, double, int>(), "planes"_a, "slope_smoothness"_a,
-           "slope_ridge"_a, "threads"_a)
+      .def(nb::init<nb::object, double, double, bool, int>(), "planes"_a, "slope_smoothness"_a,
+           "slope_ridge"_a, "all_levels"_a, "threads"_a)
       .def("solve", &BoundPlaneSolver<T>::solve, "moments"_a.noconvert(), "weighted"_a.noconvert(),
            "x"_a.noconvert(), "scale"_a, "nested"_a, "smoothness"_a, "min_iterations"_a,
            "max_iterations"_a, "tolerance"_a, "movement_fraction"_a, "step_noise"_a,

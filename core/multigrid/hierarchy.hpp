@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -40,15 +41,19 @@ struct Hierarchy {
   Hierarchy(const Grid& grid, const T* n, const LevelWeights& level_weights, int threads)
       : Hierarchy(grid, n, level_weights, NoGeometry{}, threads) {}
 
-  // Also builds the geometry of the levels, such as PlaneGeometry, which must be new.
+  static constexpr std::size_t all_levels = std::numeric_limits<std::size_t>::max();
+
+  // Also builds the geometry of the levels, such as PlaneGeometry, which must be new. At most
+  // `max_depth` levels are built above the grid.
   template <class Geometry>
   Hierarchy(const Grid& grid, const T* n, const LevelWeights& level_weights, Geometry&& geometry,
-            int threads)
+            int threads, std::size_t max_depth = all_levels)
       : weights(level_weights) {
     ThreadPool::run(team_size(threads, grid.vertices, 4096), [&](ThreadPool& pool) {
       fine = grid_graph(grid, n, pool);
       geometry.place_grid(grid, fine, pool);
-      for (std::size_t size = grid.vertices; size > 0;) size = add_level(size, geometry, pool);
+      for (std::size_t size = grid.vertices; size > 0 && depth() < max_depth;)
+        size = add_level(size, geometry, pool);
       geometry.finish();
       sum_components(pool);
     });

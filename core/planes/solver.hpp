@@ -1,4 +1,5 @@
-// Solve planar systems on one grid, channel by channel, by PCG with multigrid.
+// Solve planar systems on one grid, channel by channel, by PCG with multigrid, or with sweeps over
+// the grid alone.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +16,15 @@
 #include "planes/fill.hpp"
 #include "planes/positions.hpp"
 #include "planes/small_parts.hpp"
+#include "planes/sweep_start.hpp"
 #include "solve/components.hpp"
 #include "solve/multigrid_steps.hpp"
 #include "solve/pcg.hpp"
 
 namespace bilateral {
 
+// A hierarchy of the grid alone is enough if all vertices have enough data of their own. Sweeps
+// over the grid then find the start.
 template <class T, std::size_t D>
 class PlaneSolver {
  public:
@@ -31,8 +35,6 @@ class PlaneSolver {
         levels_{hierarchy, geometry, {slopes.smoothness, std::max(slopes.ridge, least_ridge)}},
         without_ridge_(slopes.ridge < least_ridge),
         diagonals_(levels_),
-        components_(find_components(grid, hierarchy)),
-        small_(levels_, components_),
         threads_(threads) {}
 
   // Solves for all channels. Without a ridge, parts with too little data for their slopes take them
@@ -41,12 +43,7 @@ class PlaneSolver {
   // `scale` is the size of the solution per channel.
   PcgResult solve(const T* moments, const T* weighted, std::size_t channels, const double* scale,
                   T* x, bool nested, const PcgOptions& options) {
-    constexpr std::size_t matrix = Planar<D>::matrix;
-    {
-      std::vector<T> weight(grid_.vertices);
-      for (std::size_t v = 0; v < grid_.vertices; ++v) weight[v] = moments[v * matrix];
-      active_ = with_data(components_, weight.data());
-    }
+    find_active(moments);
     const bool gaps = std::find(active_.begin(), active_.end(), 0) != active_.end();
     diagonals_.set(moments, options.smoothness);
     if (nested) find_start(weighted, channels, x);
@@ -73,17 +70,39 @@ class PlaneSolver {
   // Parts whose data determine no slope need a ridge. In all others it changes nothing visible.
   static constexpr double least_ridge = 1e-11;
 
+  // Whether the hierarchy has no levels above a grid with edges.
+  bool grid_alone() const {
+    return levels_.hierarchy.depth() == 0 && levels_.hierarchy.fine.entry.size() > 0;
+  }
+
+  // Components are needed only for small parts, and where data are missing.
+  const Components& components() {
+    if (components_.count == 0) components_ = find_components(grid_, levels_.hierarchy);
+    return components_;
+  }
+
+  void find_active(const T* moments) {
+    std::vector<T> weight(grid_.vertices);
+    for (std::size_t v = 0; v < grid_.vertices; ++v) weight[v] = moments[v * Planar<D>::matrix];
+    if (*std::min_element(weight.begin(), weight.end()) > T{0})
+      active_.assign(grid_.vertices, 1);
+    else
+      active_ = with_data(components(), weight.data());
+  }
+
   // Improves x where `active` is set: directly in small components, by PCG elsewhere.
   PcgResult iterate(const T* moments, const T* weighted, std::size_t channels, const double* scale,
                     T* x, std::vector<std::uint8_t> active, const PcgOptions& options) {
     const std::size_t numbers = grid_.vertices * (D + 1);
+    if (!small_) small_ = std::make_unique<SmallParts<T, D>>(levels_, components());
     const std::vector<double> moved =
-        small_.solve(grid_, moments, weighted, channels, options.smoothness, x, active, threads_);
+        small_->solve(grid_, moments, weighted, channels, options.smoothness, x, active, threads_);
+    const bool everywhere = std::find(active.begin(), active.end(), 0) == active.end();
     PcgResult all;
     all.converged = true;
     for (std::size_t k = 0; k < channels && options.max_iterations > 0 && !all.cancelled; ++k) {
-      const LinearSystem<T> system{moments, active.data(), weighted + k * numbers, x + k * numbers,
-                                   options.smoothness};
+      const LinearSystem<T> system{moments, everywhere ? nullptr : active.data(),
+                                   weighted + k * numbers, x + k * numbers, options.smoothness};
       all.join(pcg(steps(), system, grid_.pixels(), std::array{scale[k]}, options));
     }
     for (std::size_t k = 0; k < channels; ++k)
@@ -185,19 +204,20 @@ class PlaneSolver {
 
   // Whether each vertex belongs to a component with data that do not determine all slopes. Empty if
   // none does.
-  std::vector<std::uint8_t> without_slopes(const T* moments) const {
+  std::vector<std::uint8_t> without_slopes(const T* moments) {
     struct Sums {
       double weight = 0;
       Position<D> mean{};
       PlaneMatrix<D> matrix{};
     };
-    std::vector<Sums> sums(components_.count);
+    const Components& parts = components();
+    std::vector<Sums> sums(parts.count);
     const auto each = [&](auto&& f) {
       for (std::size_t v = 0; v < grid_.vertices; ++v) {
         PlaneMatrix<D> matrix;
         for (std::size_t i = 0; i < matrix.size(); ++i)
           matrix[i] = static_cast<double>(moments[v * matrix.size() + i]);
-        f(sums[components_.of[v]], matrix, centres_.position.data() + v * D);
+        f(sums[parts.of[v]], matrix, centres_.position.data() + v * D);
       }
     };
     each([](Sums& sum, const PlaneMatrix<D>& matrix, const double* centre) {
@@ -210,7 +230,7 @@ class PlaneSolver {
       for (std::size_t d = 0; d < D; ++d) offset[d] = centre[d] - sum.mean[d] / sum.weight;
       if (sum.weight > 0) add_moved<D, double>(sum.matrix, matrix, offset);
     });
-    std::vector<std::uint8_t> loose(components_.count);
+    std::vector<std::uint8_t> loose(parts.count);
     for (std::size_t c = 0; c < sums.size(); ++c) {
       // The least spread of the data, in squared cells, that determines a slope.
       constexpr double least = 1e-7;
@@ -223,12 +243,18 @@ class PlaneSolver {
     std::vector<std::uint8_t> out;
     if (std::find(loose.begin(), loose.end(), 1) == loose.end()) return out;
     out.resize(grid_.vertices);
-    for (std::size_t v = 0; v < grid_.vertices; ++v) out[v] = loose[components_.of[v]];
+    for (std::size_t v = 0; v < grid_.vertices; ++v) out[v] = loose[parts.of[v]];
     return out;
   }
 
   void find_start(const T* weighted, std::size_t channels, T* x) {
-    detail::NestedStart<T, Planar<D>> start(levels_, diagonals_);
+    if (grid_alone()) return find_start<SweepStart<T, D>>(weighted, channels, x);
+    find_start<detail::NestedStart<T, Planar<D>>>(weighted, channels, x);
+  }
+
+  template <class Start>
+  void find_start(const T* weighted, std::size_t channels, T* x) {
+    Start start(levels_, diagonals_);
     const std::size_t numbers = grid_.vertices * (D + 1);
     for (std::size_t k = 0; k < channels; ++k) {
       const bool stale = diagonals_.take_stale();
@@ -244,9 +270,9 @@ class PlaneSolver {
   Levels<T, Planar<D>> levels_;
   bool without_ridge_;
   PlaneDiagonals<T, D> diagonals_;
-  Components components_;
-  SmallParts<T, D> small_;
   int threads_;
+  Components components_;                                // empty until needed
+  std::unique_ptr<SmallParts<T, D>> small_;              // made when needed
   std::unique_ptr<MultigridSteps<T, Planar<D>>> steps_;  // made after the start, to save memory
   std::vector<std::uint8_t> active_;
 };

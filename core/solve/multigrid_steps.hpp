@@ -1,4 +1,5 @@
-// MultigridSteps: steps of conjugate gradients with the multigrid V-cycle as preconditioner.
+// MultigridSteps: steps of conjugate gradients with the multigrid V-cycle as preconditioner. On a
+// hierarchy of the grid alone, a V-cycle is a symmetric Gauss-Seidel sweep.
 //
 // The grid has two colours. The last half-sweep of every V-cycle solves colour 0 exactly for the
 // given colour 1, so the residual of colour 0 stays 0. The steps therefore need neither the first
@@ -109,7 +110,10 @@ class MultigridSteps final : public Steps<T, Rows<T, Model>::channels> {
     const T* inverse = diagonals_.inverse(0);
     T* z = z_.data();
     worker.barrier.wait();
-    if (cycle_.depth() > 0) correct(worker);
+    if (cycle_.depth() > 0)
+      correct(worker);
+    else if (graph_.entry.size() > 0)
+      relax(worker);
     each_band(worker, [&](std::size_t band) {
       Sum energy{};
       each_of(band, 1, [&](std::size_t row, std::size_t s, std::size_t lane) {
@@ -249,6 +253,16 @@ class MultigridSteps final : public Steps<T, Rows<T, Model>::channels> {
     const T* above = cycle_.correction();
     each(worker, 0, [&](std::size_t row, std::size_t, std::size_t) {
       R::put(z, row, R::lower(fine_, row, R::gather(above, parent + row)));
+    });
+    worker.barrier.wait();
+  }
+
+  // The same without coarse levels: a half-sweep over colour 0.
+  void relax(const Worker& worker) {
+    const T* inverse = diagonals_.inverse(0);
+    T* z = z_.data();
+    each(worker, 0, [&](std::size_t row, std::size_t s, std::size_t lane) {
+      R::put(z, row, R::times(inverse, row, factor() * pull_all(s, lane, z)));
     });
     worker.barrier.wait();
   }

@@ -29,6 +29,7 @@ class PlaneTests {
     test_slice();
     test_fill();
     test_solve();
+    test_grid_alone();
     test_affine();
     test_threads();
     test_without_memory();
@@ -210,6 +211,37 @@ class PlaneTests {
       slow_fill(problem, solver.active(), expected.data() + k * numbers);
     CHECK(close(x, expected, 30 * rounding));
     CHECK(close(warm, expected, 30 * rounding));
+  }
+
+  // A hierarchy of the grid alone: sweeps and steps lead to the same solution.
+  void test_grid_alone() {
+    const Problem problem(random_, small());
+    const Grid& grid = problem.grid;
+    PlaneGeometry<T, D> geometry(problem.centres);
+    const Hierarchy<T> hierarchy(grid, problem.n.data(), {1.3, 100}, geometry, 1, 0);
+    CHECK(hierarchy.depth() == 0 && hierarchy.fine.entry.size() > 0);
+    PlaneData<T> data = random_data(problem, 2, 1);
+    const SlopeWeights slopes{3, 1e-2};
+    const std::vector<double> scale(2, 1.0);
+    for (const bool gaps : {false, true}) {
+      if (gaps) std::fill_n(data.confidence.begin(), data.confidence.size() / 2, T{0});
+      data.splat(problem, 1);
+      std::vector<std::vector<T>> results;
+      for (const int threads : {1, 3}) {
+        PlaneSolver<T, D> solver(grid, problem.centres, hierarchy, geometry, slopes, threads);
+        std::vector<T> x(2 * grid.vertices * U);
+        const PcgResult result =
+            solver.solve(data.moments.data(), data.weighted.data(), 2, scale.data(), x.data(), true,
+                         plane_options(2, 300, rounding / 100));
+        CHECK(result.converged && !result.diverged);
+        std::vector<double> expected = DenseSystem(problem, data, 2, slopes).solve(solver.active());
+        for (std::size_t k = 0; k < 2; ++k)
+          slow_fill(problem, solver.active(), expected.data() + k * grid.vertices * U);
+        CHECK(close(x, expected, 30 * rounding));
+        results.push_back(std::move(x));
+      }
+      CHECK(results[0] == results[1]);
+    }
   }
 
   // An affine target, without a ridge: every pixel gets its value, whether its part has enough

@@ -235,7 +235,7 @@ class Planes:
 class PlaneSolver32:
     """Memory and matrices for planar solves on one grid."""
 
-    def __init__(self, planes: object, slope_smoothness: float, slope_ridge: float, threads: int) -> None: ...
+    def __init__(self, planes: object, slope_smoothness: float, slope_ridge: float, all_levels: bool, threads: int) -> None: ...
 
     def solve(self, moments: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], scale: Sequence[float], nested: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None) -> tuple[list[float], bool, bool, float]:
         """
@@ -248,7 +248,7 @@ class PlaneSolver32:
 class PlaneSolver64:
     """Memory and matrices for planar solves on one grid."""
 
-    def __init__(self, planes: object, slope_smoothness: float, slope_ridge: float, threads: int) -> None: ...
+    def __init__(self, planes: object, slope_smoothness: float, slope_ridge: float, all_levels: bool, threads: int) -> None: ...
 
     def solve(self, moments: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], scale: Sequence[float], nested: bool, smoothness: float, min_iterations: int, max_iterations: int, tolerance: float, movement_fraction: float, step_noise: float, error_window: int, callback: Callable[[int, float], object] | None) -> tuple[list[float], bool, bool, float]:
         """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import bilateral
 from bilateral import BilateralGrid, BilateralSolver, GemanMcClure
-from bilateral.numerics import slope_rule
+from bilateral.numerics import policy, slope_rule
 from oracles import planar, planar_rule, reference
 
 Array = NDArray[Any]
@@ -150,6 +150,39 @@ def test_steps_are_about_those_of_constants() -> None:
         _, info = solver.solve(target, return_info=True)
         assert info.converged
         assert info.iterations <= most
+
+
+@pytest.mark.parametrize("kind", ["noise", "clean", "confidence", "video", "weak part"])
+def test_dense_data_are_solved_to_the_tolerance_without_levels(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choices = []
+
+    def recorded(**inputs: Any) -> bool:
+        choices.append(choose(**inputs))
+        return choices[-1]
+
+    choose = policy.sweeps_are_enough
+    monkeypatch.setattr(policy, "sweeps_are_enough", recorded)
+    rng = np.random.default_rng(0)
+    shape = (6, 40, 50) if kind == "video" else (160, 200)
+    grid = BilateralGrid(photo(shape, noise=40), sigma_t=3 if kind == "video" else None)
+    target = ramp(shape) * np.where(np.arange(shape[-1]) < shape[-1] // 2, 1.0, 0.4)
+    if kind != "clean":
+        target += 3 * rng.normal(size=shape)
+    confidence = np.ones(shape)
+    if kind == "confidence":
+        confidence = rng.uniform(0.2, 1, shape)
+    if kind == "weak part":
+        confidence[40:80, 40:80] = 1e-3
+    for smoothness in (0.03, 4.0):
+        close = exact(grid, smoothness, tolerance=1e-3)
+        x, info = close.solve(target, confidence, return_info=True)
+        error = x - exact(grid, smoothness).solve(target, confidence)
+        assert info.converged
+        assert np.sqrt(np.mean(error**2)) < 1e-3 * np.ptp(target)
+    easy = kind != "weak part"
+    assert choices[2:] == [easy, False]  # at smoothness 4; a tight tolerance needs multigrid
 
 
 def test_a_warm_start_saves_steps() -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bilateral import losses, validation
 from bilateral.backends import cpu
-from bilateral.grid import BilateralGrid, planes_of
+from bilateral.grid import BilateralGrid, core_of, planes_of
 from bilateral.numerics import pcg, policy, robust, slope_rule, system
 from bilateral.numerics.options import SolveOptions
 from bilateral.numerics.problem import set_up
@@ -127,7 +127,7 @@ class PlaneSolver:
         self._grid = grid
         self._slopes = slopes
         self._options = options
-        self._solver: tuple[np.dtype[Any], cpu.PlaneSolver] | None = None
+        self._solver: tuple[np.dtype[Any], bool, cpu.PlaneSolver] | None = None
 
     def solve(
         self,
@@ -139,18 +139,21 @@ class PlaneSolver:
         tolerance: float | None = None,
         scale: Array | None = None,
         steps: int | None = None,
+        all_levels: bool = True,
     ) -> Solution:
         """Solve from a start, or from the solutions of coarser levels.
 
         `tolerance`, `scale` and the largest number of `steps` replace those of the options and of
-        the system.
+        the system. Without `all_levels`, sweeps over the grid replace multigrid: see `is_easy`.
         """
         weighted, options = observed.sums.weighted, self._options
-        if self._solver is None or self._solver[0] != weighted.dtype:
-            solver = cpu.PlaneSolver.make(planes_of(self._grid), self._slopes, weighted.dtype)
-            self._solver = weighted.dtype, solver
+        if self._solver is None or self._solver[:2] != (weighted.dtype, all_levels):
+            solver = cpu.PlaneSolver.make(
+                planes_of(self._grid), self._slopes, weighted.dtype, all_levels=all_levels
+            )
+            self._solver = weighted.dtype, all_levels, solver
         x = np.empty_like(weighted) if start is None else start.astype(weighted.dtype)
-        outcome = self._solver[1].solve(
+        outcome = self._solver[2].solve(
             observed.sums.moments,
             weighted,
             x,
@@ -169,6 +172,23 @@ class PlaneSolver:
             callback=callback,
         )
         return Solution(observed, x, outcome)
+
+    def is_easy(self, observed: PlaneSystem) -> bool:
+        """Whether a solve without a start needs no multigrid, by `policy.sweeps_are_enough`."""
+        grid, sums, options = self._grid, observed.sums, self._options
+        confidence = np.ascontiguousarray(sums.moments[:, 0])
+        least = observed.smoothness / policy.SWEEP_LOOSE_SMOOTHNESS
+        return policy.sweeps_are_enough(
+            smoothness=observed.smoothness,
+            slope_ridge=self._slopes[1],
+            pixels=math.prod(grid.shape),
+            confidence=sums.confidence,
+            every_vertex_has_data=bool(confidence.min() > 0),
+            tolerance=options.stop_tolerance,
+            loose_fraction=lambda: (
+                cpu.count_loose(core_of(grid), confidence, least) / math.prod(grid.shape)
+            ),
+        )
 
     def start_from(self, observed: PlaneSystem, earlier: WarmStart) -> Array:
         """Convert an earlier solution, constant or planar, to a start for a system."""
@@ -190,7 +210,7 @@ class PlaneSolver:
         """Return whether each vertex was connected to data in the last solve."""
         if self._solver is None:
             raise ValueError("solver: expected one that has solved a system, got a new one.")
-        return self._solver[1].vertices_with_data()
+        return self._solver[2].vertices_with_data()
 
 
 def slope_weights(

@@ -64,7 +64,8 @@ EASY_SMOOTHNESS = 100.0
 
 FAINT_FRACTION = 1e-3
 """Largest fraction of pixels at faint vertices with which the pyramid converges fast enough. A
-vertex is faint if it has less confidence than `EASY_SMOOTHNESS` asks for."""
+vertex is faint if it has less confidence than `EASY_SMOOTHNESS` asks for. Also the largest fraction
+of pixels at loose vertices for sweeps over the planes of a grid."""
 
 LOOSE_SMOOTHNESS = 300.0
 """Smoothness per confidence above which a vertex with only such neighbours is loose: the paper's
@@ -79,6 +80,16 @@ SLOPE_RIDGE = 1e-3
 
 SMALL_RIDGE = 1e-5
 """Below this ridge, float32 does not resolve the planes of parts with little data."""
+
+SWEEP_SMOOTHNESS = 8.0
+"""Up to this smoothness per confidence, sweeps over the grid solve planes as well as multigrid."""
+
+SWEEP_LOOSE_SMOOTHNESS = 30.0
+"""As `LOOSE_SMOOTHNESS`, for sweeps over the grid."""
+
+SWEEP_TOLERANCE = 1e-3
+"""Least tolerance at which sweeps over the grid may replace multigrid: smooth errors of up to this
+size do not show in the length of a step."""
 
 CLAMP_MARGIN = 0.05
 """A planar solution may leave the range of the known values by this fraction of it."""
@@ -198,6 +209,43 @@ def estimate_holds(
     """
     error = min(1.0, LOOSE_ERROR * tolerance)
     return preconditioner == "multigrid" or loose_fraction() <= error**2
+
+
+def sweeps_are_enough(
+    *,
+    smoothness: float,
+    slope_ridge: float,
+    pixels: int,
+    confidence: float,
+    every_vertex_has_data: bool,
+    tolerance: float,
+    loose_fraction: Callable[[], float],
+) -> bool:
+    """Whether sweeps over the grid solve a planar system without coarser levels.
+
+    They do where planes need not travel far: every vertex has data of its own, and all but a few
+    have enough of it, or a neighbour that has.
+
+    Parameters
+    ----------
+    smoothness : float
+    slope_ridge : float
+    pixels : int
+        Number of pixels of an image.
+    confidence : float
+        Sum of the confidences of these pixels.
+    every_vertex_has_data : bool
+    tolerance : float
+    loose_fraction : function
+        As for `estimate_holds`, by `SWEEP_LOOSE_SMOOTHNESS`. It is called only if it decides.
+    """
+    return (
+        tolerance >= SWEEP_TOLERANCE
+        and every_vertex_has_data
+        and slope_ridge >= SMALL_RIDGE
+        and smoothness * pixels <= SWEEP_SMOOTHNESS * confidence
+        and loose_fraction() <= FAINT_FRACTION
+    )
 
 
 def default_initial(preconditioner: str) -> str:

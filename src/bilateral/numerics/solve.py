@@ -170,7 +170,8 @@ class Solve(NamedTuple):
         slopes = planar.slope_weights(grid, checked.values, confidence, problem, options)
         solver = planar.PlaneSolver(grid, slopes, options)
         start = None if earlier is None else solver.start_from(problem, earlier)
-        solution = solver.solve(problem, start, self.callback)
+        all_levels = start is not None or not solver.is_easy(problem)
+        solution = solver.solve(problem, start, self.callback, all_levels=all_levels)
         outcome = solution.outcome
         pcg.warn_if_not_converged(outcome, options, self.smoothness, stacklevel + 2)
         converged = outcome.converged and bool(outcome.residuals)

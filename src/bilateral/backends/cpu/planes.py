@@ -132,11 +132,19 @@ class PlaneSolver:
 
     @classmethod
     def make(
-        cls, planes: Planes, slopes: tuple[float, float], dtype: np.dtype[Any]
+        cls,
+        planes: Planes,
+        slopes: tuple[float, float],
+        dtype: np.dtype[Any],
+        *,
+        all_levels: bool = True,
     ) -> "PlaneSolver":
-        """Make a solver for slope weights (smoothness, ridge)."""
+        """Make a solver for slope weights (smoothness, ridge).
+
+        It uses all multigrid levels, or sweeps over the grid alone.
+        """
         kind = _core.PlaneSolver32 if dtype == np.float32 else _core.PlaneSolver64
-        return cls(planes, kind(planes.core, *slopes, get_num_threads()))
+        return cls(planes, kind(planes.core, *slopes, all_levels, get_num_threads()))
 
     def vertices_with_data(self) -> NDArray[np.bool_]:
         """Return whether each vertex was connected to data in the last solve."""
@@ -172,7 +180,7 @@ class PlaneSolver:
         scale : K floats
             Size of the solution, to which error estimates are relative.
         nested : bool
-            Start from the solutions of coarser multigrid levels.
+            Start from the solutions of coarser multigrid levels, or from sweeps over the grid.
         smoothness, min_iterations, max_iterations, tolerance, movement_fraction, step_noise, \
 error_window, callback
             As for `pcg`.
