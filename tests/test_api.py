@@ -107,6 +107,15 @@ API: dict[str, dict[str, str]] = {
         "Welsch.weight": "(self, e)",
     },
     "bilateral.tasks": {
+        "AlignInfo": (
+            "(unit, kind, reciprocal, scale, shift, points, inliers, smoothness, error, "
+            "expected_error)"
+        ),
+        "align_depth": (
+            "(relative, metric, reference=None, confidence=None, *, kind='auto', invalid=None, "
+            "mask=None, sigma_xy=None, sigma_relative=0.07, sigma_luma=32.0, reference_max=None, "
+            "return_info=False, dtype=None)"
+        ),
         "colorize": (
             "(gray, scribbles, mask=None, *, preset='best', sigma_xy=None, sigma_luma=None, "
             "smoothness=None, reference_max=None)"

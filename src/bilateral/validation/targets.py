@@ -6,7 +6,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral.validation.arrays import finite_values, real_array, real_per_pixel, shape_of_pixels, two_axes
+from bilateral.validation.arrays import (
+    finite_values,
+    real_array,
+    real_per_pixel,
+    shape_of_pixels,
+    two_axes,
+)
 from bilateral.validation.depth_maps import size_hint
 from bilateral.validation.dtypes import compute_dtype, result_dtype
 from bilateral.validation.messages import quote

@@ -18,6 +18,7 @@ from bilateral.tasks.alignment.line_fit import (
     weighted_median,
 )
 from bilateral.tasks.alignment.residual import (
+    FEW_SMOOTHNESSES,
     Choice,
     Points,
     choose_smoothness,
@@ -94,13 +95,12 @@ class _Global(NamedTuple):
     """Errors at the points, as a part of the depth."""
 
 
-def best_fit(
-    relative: Array, metric: Metric, luma: Array | None, cells: Cells, kind: str
-) -> Fit:
+def best_fit(relative: Array, metric: Metric, luma: Array | None, cells: Cells, kind: str) -> Fit:
     """Fit every possible form, and return the one with the least errors."""
     if len(metric.depth) == 1 and kind == "auto":
         kind = "depth"
     fits = [_fit_globally(form, relative, metric, kind) for form in possible_forms(relative, kind)]
+    fits = [fit for fit in fits if fit.line.scale * fit.form.sign(kind) >= 0] or fits
     if len(metric.depth) < 3:
         fits = [fit for fit in fits if fit.line.scale >= 0] or fits
     few = 1 + 5 / (len(metric.depth) - 2) if len(metric.depth) > 2 else 1.0
@@ -150,11 +150,11 @@ def _fit_locally(
     else:
         trusted = trust(residual, y, fit.line.sigma)
     points = points._replace(weights=metric.weights * trusted)
-    choice = choose_smoothness(grid, points, fit.line)
-    if enough and choice.sigma > 0:
-        trusted = trust(y - choice.predicted, y, choice.sigma)
+    if enough:
+        rough = choose_smoothness(grid, points, fit.line, FEW_SMOOTHNESSES)
+        trusted = trust(y - rough.predicted, y, rough.sigma)
         points = points._replace(weights=metric.weights * trusted)
-        choice = choose_smoothness(grid, points, fit.line)
+    choice = choose_smoothness(grid, points, fit.line)
     line = refit(points, points.weights, fit.line)
     values = line(x)
     if choice.smoothness is not None:

@@ -11,7 +11,7 @@ from bilateral.tasks.alignment.line_fit import ROUNDING, biweight, weighted_medi
 
 Array = NDArray[Any]
 
-_FEWEST = 9.0
+_FEWEST = 4
 """Points whose median tells what is right around them."""
 _FAR_WEIGHT = 0.3
 """Weight in the median of points far from the global fit: where they are many and agree, the fit is
@@ -31,9 +31,7 @@ def trust(error: Array, values: Array, sigma: float) -> Array:
     return biweight(error, np.clip(_EDGE_ERROR * np.abs(values), sigma, _MOST_SIGMAS * sigma), _CUT)
 
 
-def agreement(
-    residual: Array, values: Array, weights: Array, cells: Array, sigma: float
-) -> Array:
+def agreement(residual: Array, values: Array, weights: Array, cells: Array, sigma: float) -> Array:
     """Return a weight from 0 to 1 per point: how well it agrees with its surroundings.
 
     Parameters
@@ -46,19 +44,20 @@ def agreement(
         Standard deviation of the errors of the global fit.
     """
     votes = weights * np.where(np.abs(residual) > _FAR * sigma, _FAR_WEIGHT, 1.0)
-    centre = np.full(len(residual), np.nan)
+    error = np.full(len(residual), np.inf)  # least over the levels
+    finest = np.full(len(residual), np.nan)
     level = cells - cells.min(axis=0)
     while True:
         key = np.ravel_multi_index(tuple(level.T), tuple(level.max(axis=0) + 1))
         _, cell, count = np.unique(key, return_inverse=True, return_counts=True)
-        ready = np.isnan(centre) & (count[cell] >= min(_FEWEST, len(residual)))
-        if ready.any():
-            centre[ready] = _medians(residual, votes, cell, len(count))[cell[ready]]
-        if not np.isnan(centre).any():
+        enough = count[cell] >= min(_FEWEST, len(residual))
+        here = np.abs(residual - _medians(residual, votes, cell, len(count))[cell])
+        error = np.where(enough, np.minimum(error, here), error)
+        finest = np.where(enough & np.isnan(finest), here, finest)
+        if not np.isnan(finest).any():
             break
         level = level // 2
-    error = residual - centre
-    spread = 1.4826 * weighted_median(np.abs(error), votes)
+    spread = 1.4826 * weighted_median(finest, votes)
     return trust(error, values, max(spread, 1e-3 * sigma))
 
 

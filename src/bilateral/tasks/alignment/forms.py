@@ -39,7 +39,7 @@ class Form(NamedTuple):
     def sign(self, kind: str) -> int:
         """Return the sign that the scale must have for a kind of map; 0: any."""
         if kind == "auto":
-            return 0
+            return int(self.reciprocal)
         rises_with_depth = (kind == "depth") != self.reciprocal
         return 1 if rises_with_depth != self.inverse else -1
 

@@ -14,6 +14,8 @@ from bilateral.tasks.alignment.line_fit import ROUNDING, Line, least_squares, we
 Array = NDArray[Any]
 
 SMOOTHNESSES = (0.003, 0.03, 0.3, 3.0, 30.0, 300.0)
+FEW_SMOOTHNESSES = (0.03, 3.0)
+"""Enough to tell outliers by the errors of the predictions."""
 _FOLDS = 6
 _CAP = 3.0
 """Errors count up to this many standard deviations, so that missed outliers do not decide."""
@@ -48,7 +50,9 @@ class Choice(NamedTuple):
     """Whether there were enough points to leave some out."""
 
 
-def choose_smoothness(grid: BilateralGrid, points: Points, line: Line) -> Choice:
+def choose_smoothness(
+    grid: BilateralGrid, points: Points, line: Line, smoothnesses: tuple[float, ...] = SMOOTHNESSES
+) -> Choice:
     """Cross-validate the smoothness of the residual, the global fit alone included.
 
     `line` is the global fit.
@@ -58,27 +62,28 @@ def choose_smoothness(grid: BilateralGrid, points: Points, line: Line) -> Choice
     if folds < 3:
         return Choice(None, line(points.x), line.sigma, tested=False)
     fold = np.random.default_rng(0).permutation(np.arange(len(tiles)) % folds)[tile]
-    predicted = np.empty((len(SMOOTHNESSES) + 1, len(points.y)))
+    predicted = np.empty((len(smoothnesses) + 1, len(points.y)))
     for k in range(folds):
         left_out = fold == k
         kept = np.where(left_out, 0.0, points.weights)
         fitted = refit(points, kept, line)
         predicted[-1, left_out] = fitted(points.x[left_out])
-        for j, smoothness in enumerate(SMOOTHNESSES):
+        for j, smoothness in enumerate(smoothnesses):
             r = solve_residual(grid, points, fitted, kept, smoothness)
             predicted[j, left_out] = fitted(points.x[left_out]) + r[points.at][left_out]
     error = np.abs(predicted - points.y)
     scales = [1.4826 * weighted_median(e, points.weights) for e in error]
-    sigma = min(scales)
-    if sigma <= ROUNDING * float(np.median(np.abs(points.y))):
+    rounding = ROUNDING * float(np.median(np.abs(points.y)))
+    if error[-1].max(where=points.weights > 0, initial=0.0) <= rounding:
         return Choice(None, predicted[-1], 0.0)
+    sigma = max(min(scales), rounding)
     loss = np.minimum(error / sigma, _CAP) ** 2
     per_tile = np.stack([_tile_means(row, points.weights, tile) for row in loss])
     best = int(np.argmin(per_tile.mean(axis=1)))
     worse = per_tile - per_tile[best]
     limit = _STANDARD_ERRORS * worse.std(axis=1, ddof=1) / np.sqrt(len(tiles))
     chosen = max(j for j in range(len(loss)) if worse[j].mean() <= limit[j])
-    smoothness = SMOOTHNESSES[chosen] if chosen < len(SMOOTHNESSES) else None
+    smoothness = smoothnesses[chosen] if chosen < len(smoothnesses) else None
     return Choice(smoothness, predicted[chosen], scales[chosen])
 
 
@@ -86,6 +91,8 @@ def solve_residual(
     grid: BilateralGrid, points: Points, line: Line, weights: Array, smoothness: float
 ) -> Array:
     """Return the residual of a line at every pixel."""
+    if not (weights > 0).any():
+        return np.zeros(grid.shape, np.float32)
     target = np.full(grid.shape, np.nan, np.float32)
     confidence = np.zeros(grid.shape, np.float32)
     target[points.at] = points.y - line(points.x)
