@@ -97,8 +97,11 @@ API: dict[str, dict[str, str]] = {
             "rank_tolerance=None, warm_start=None, callback=None, return_info=False, "
             "reference_max=None, dtype=None)"
         ),
-        "SolveInfo": "(iterations, converged, residuals, n_vertices, seconds, rank=1)",
+        "SolveInfo": (
+            "(iterations, converged, residuals, n_vertices, seconds, rank=1, smoothness=nan)"
+        ),
         "SolveInfo.rank": "int",
+        "SolveInfo.smoothness": "float",
         "tasks": "module",
         "Welsch": "(scale=1.0)",
         "Welsch.convex": "bool",

@@ -41,15 +41,24 @@ class _Cells(NamedTuple):
     ctt: Array
 
 
-def factor(
-    grid: BilateralGrid, target: Array, confidence: Array | None, smoothness: float
-) -> float:
-    """Return the number from 1 to 10 that multiplies both penalties."""
+class NoiseLevel(NamedTuple):
+    """Noise and signal of a target."""
+
+    noise: float
+    """Variance of a value of confidence 1."""
+    signal: float
+    """Variance of the values without their noise."""
+    cells: int
+    """Number of cells of the estimate; 0: there is none, or the noise is rounding."""
+
+
+def noise_level(grid: BilateralGrid, target: Array, confidence: Array | None) -> NoiseLevel:
+    """Estimate the noise of a target by planes fitted to the known pixels of each cell."""
     values = target.astype(np.float64)
     weights = np.ones(grid.shape) if confidence is None else confidence.astype(np.float64)
     known = np.isfinite(values).all(axis=-1) & (weights > 0)
     if not known.any():
-        return 1.0
+        return NoiseLevel(0.0, 0.0, 0)
     weights = np.where(known, weights, 0.0)
     total = float(weights.sum())
     mean = np.sum(weights[known][:, np.newaxis] * values[known], axis=0) / total
@@ -58,8 +67,17 @@ def factor(
     noise, cells = _noise(_sums(grid, values, weights, known), grid.coordinates())
     size = float(np.abs(values + mean).max(where=known[..., np.newaxis], initial=0.0))
     if cells == 0 or noise * known.sum() / total < (_ROUNDING * size) ** 2:
+        return NoiseLevel(0.0, energy / total, 0)
+    return NoiseLevel(noise, max(0.0, energy - known.sum() * noise) / total, cells)
+
+
+def factor(
+    grid: BilateralGrid, target: Array, confidence: Array | None, smoothness: float
+) -> float:
+    """Return the number from 1 to 10 that multiplies both penalties."""
+    noise, signal, cells = noise_level(grid, target, confidence)
+    if cells == 0:
         return 1.0
-    signal = max(0.0, energy - known.sum() * noise) / total
     with np.errstate(divide="ignore"):
         wanted = np.float64(_STRENGTH * (1 - 2 / np.sqrt(cells)) * noise) / (smoothness * signal)
     return float(np.clip(wanted, 1.0, _LARGEST))

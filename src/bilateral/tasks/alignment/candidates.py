@@ -129,7 +129,7 @@ def _fit_globally(form: Form, relative: Array, metric: Metric, kind: str) -> _Gl
 
 def _score(form: Form, error: Array, metric: Metric, cap: float) -> float:
     """Return the RMS of errors up to a cap, a little more for a less common form."""
-    least = np.finfo(np.float32).eps  # exact fits are alike
+    least = float(np.finfo(np.float32).eps)  # exact fits are alike
     mean = float(np.average(np.minimum(error, cap) ** 2, weights=metric.weights))
     factor = _RECIPROCAL if len(error) > 2 else _RECIPROCAL_OF_TWO
     return (factor if form.reciprocal else 1.0) * max(math.sqrt(mean), least)

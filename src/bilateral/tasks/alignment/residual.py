@@ -26,7 +26,7 @@ _STANDARD_ERRORS = 1.0
 class Points(NamedTuple):
     """Known pixels."""
 
-    at: tuple[Array, Array]
+    at: tuple[Array, ...]
     """Rows and columns."""
     x: Array
     """Relative values."""
@@ -34,7 +34,7 @@ class Points(NamedTuple):
     """Metric values in the unit of the fit."""
     weights: Array
     tile: Array
-    """Index of the tile of the grid that holds the point; points of a tile are left out together."""
+    """Index of the grid's tile that holds the point; its points are left out together."""
 
 
 class Choice(NamedTuple):
@@ -83,8 +83,8 @@ def choose_smoothness(
     worse = per_tile - per_tile[best]
     limit = _STANDARD_ERRORS * worse.std(axis=1, ddof=1) / np.sqrt(len(tiles))
     chosen = max(j for j in range(len(loss)) if worse[j].mean() <= limit[j])
-    smoothness = smoothnesses[chosen] if chosen < len(smoothnesses) else None
-    return Choice(smoothness, predicted[chosen], scales[chosen])
+    best_smoothness = smoothnesses[chosen] if chosen < len(smoothnesses) else None
+    return Choice(best_smoothness, predicted[chosen], scales[chosen])
 
 
 def solve_residual(
