@@ -124,7 +124,7 @@ def test_robust_rounds(model: str) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match="smoothness: expected a number above 0 or 'auto'"):
+    with pytest.raises(TypeError, match="smoothness: expected a number above 0 or 'auto'"):
         BilateralSolver(GRID, "none")
     with pytest.raises(ValueError, match=r"smoothness: expected a number for variance"):
         BilateralSolver(GRID, "auto").variance()
