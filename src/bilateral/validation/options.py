@@ -109,7 +109,9 @@ def smoothness(name: str, value: Any) -> float | str:
     """Return a finite number above 0, or "auto"."""
     if isinstance(value, str):
         if value != "auto":
-            raise TypeError(f"{name}: expected a number above 0 or 'auto', got {quote(value)} (str).")
+            raise TypeError(
+                f"{name}: expected a number above 0 or 'auto', got {quote(value)} (str)."
+            )
         return value
     return positive(name, value)
 

@@ -46,6 +46,9 @@ _LARGEST_MARGIN, _SMALLEST_MARGIN = 50.0, 2.0
 the smaller one where the errors are as large as the values."""
 _FILTER_XY, _FILTER_RELATIVE = 0.5, 2.0
 """Sigmas of the filter that smooths the steps between grid cells, in cells."""
+_LARGEST_FACTOR = 2.5
+"""A point whose depth differs from the global fit by a larger factor is an outlier, even if its
+neighbours agree with it: sensors return regions of garbage, networks are rarely so wrong."""
 _INLIER = 0.3
 """Weight from which on a point is an inlier."""
 
@@ -143,17 +146,19 @@ def _fit_locally(
     grid = _grid(fit, luma, cells)
     vertex = grid.slice(np.arange(grid.n_vertices, dtype=np.float64))[metric.at].astype(np.int64)
     cell = grid.coordinates()[vertex]
-    points = Points(metric.at, x[metric.at], y, metric.weights, cell[:, 0] + (cell[:, 1] << 32))
-    residual, enough = y - fit.line(points.x), len(y) >= _FEWEST
+    residual, enough = y - fit.line(x[metric.at]), len(y) >= _FEWEST
+    near = trust(residual, y, fit.line.sigma)
+    tile = cell[:, 0] + (cell[:, 1] << 32)
+    points = Points(metric.at, x[metric.at], y, metric.weights, near, tile)
     if enough:
-        trusted = agreement(residual, y, metric.weights, cell, fit.line.sigma)
-    else:
-        trusted = trust(residual, y, fit.line.sigma)
-    points = points._replace(weights=metric.weights * trusted)
-    if enough:
-        rough = choose_smoothness(grid, points, fit.line, FEW_SMOOTHNESSES)
-        trusted = trust(y - rough.predicted, y, rough.sigma)
+        plausible = _plausible(fit.error)
+        trusted = plausible * agreement(residual, y, metric.weights, cell, fit.line.sigma)
         points = points._replace(weights=metric.weights * trusted)
+        rough = choose_smoothness(grid, points, fit.line, FEW_SMOOTHNESSES)
+        trusted = plausible * trust(y - rough.predicted, y, rough.sigma)
+    else:
+        trusted = near
+    points = points._replace(weights=metric.weights * trusted)
     choice = choose_smoothness(grid, points, fit.line)
     line = refit(points, points.weights, fit.line)
     values = line(x)
@@ -178,6 +183,12 @@ def _fit_locally(
         _rms(expected[inlier] - metric.depth[inlier], weights) if choice.tested else math.nan,
         total * math.sqrt(_excess(depth, metric.depth[inlier])),
     )
+
+
+def _plausible(error: Array) -> Array:
+    """Return 1 for points near the global fit, 0 for those that no residual should explain."""
+    plausible = error <= math.log(_LARGEST_FACTOR)
+    return plausible if plausible.any() else np.ones_like(plausible)
 
 
 def _grid(fit: _Global, luma: Array | None, cells: Cells) -> BilateralGrid:

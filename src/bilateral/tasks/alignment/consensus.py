@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bilateral.tasks.alignment.line_fit import ROUNDING, biweight, weighted_median
+from bilateral.tasks.alignment.line_fit import NEGLIGIBLE, ROUNDING, biweight, weighted_median
 
 Array = NDArray[Any]
 
@@ -58,7 +58,7 @@ def agreement(residual: Array, values: Array, weights: Array, cells: Array, sigm
             break
         level = level // 2
     spread = 1.4826 * weighted_median(finest, votes)
-    return trust(error, values, max(spread, 1e-3 * sigma))
+    return trust(error, values, max(spread, NEGLIGIBLE * float(np.median(np.abs(values)))))
 
 
 def _medians(values: Array, weights: Array, cell: Array, cells: int) -> Array:

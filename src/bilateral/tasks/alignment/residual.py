@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
-from bilateral.tasks.alignment.line_fit import ROUNDING, Line, least_squares, weighted_median
+from bilateral.tasks.alignment.line_fit import (
+    NEGLIGIBLE,
+    ROUNDING,
+    Line,
+    least_squares,
+    weighted_median,
+)
 
 Array = NDArray[Any]
 
@@ -33,6 +39,9 @@ class Points(NamedTuple):
     y: Array
     """Metric values in the unit of the fit."""
     weights: Array
+    near: Array
+    """Weights from 0 to 1 of the points in the global fit. Groups of points that contradict it
+    belong to the residual alone."""
     tile: Array
     """Index of the grid's tile that holds the point; its points are left out together."""
 
@@ -73,10 +82,10 @@ def choose_smoothness(
             predicted[j, left_out] = fitted(points.x[left_out]) + r[points.at][left_out]
     error = np.abs(predicted - points.y)
     scales = [1.4826 * weighted_median(e, points.weights) for e in error]
-    rounding = ROUNDING * float(np.median(np.abs(points.y)))
-    if error[-1].max(where=points.weights > 0, initial=0.0) <= rounding:
+    size = float(np.median(np.abs(points.y)))
+    if error[-1].max(where=points.weights > 0, initial=0.0) <= ROUNDING * size:
         return Choice(None, predicted[-1], 0.0)
-    sigma = max(min(scales), rounding)
+    sigma = max(min(scales), NEGLIGIBLE * size)
     loss = np.minimum(error / sigma, _CAP) ** 2
     per_tile = np.stack([_tile_means(row, points.weights, tile) for row in loss])
     best = int(np.argmin(per_tile.mean(axis=1)))
@@ -84,7 +93,7 @@ def choose_smoothness(
     limit = _STANDARD_ERRORS * worse.std(axis=1, ddof=1) / np.sqrt(len(tiles))
     chosen = max(j for j in range(len(loss)) if worse[j].mean() <= limit[j])
     best_smoothness = smoothnesses[chosen] if chosen < len(smoothnesses) else None
-    return Choice(best_smoothness, predicted[chosen], scales[chosen])
+    return Choice(best_smoothness, predicted[chosen], max(scales[chosen], NEGLIGIBLE * size))
 
 
 def solve_residual(
@@ -104,7 +113,7 @@ def refit(points: Points, weights: Array, line: Line) -> Line:
     """Fit a line again with other weights; one without a shift or without a scale stays."""
     if line.shift == 0 or line.scale == 0:
         return line
-    refined = least_squares(points.x, points.y, weights)
+    refined = least_squares(points.x, points.y, weights * points.near)
     return line if refined is None else refined._replace(sigma=line.sigma)
 
 
