@@ -282,7 +282,9 @@ def test_the_sparse_command_finds_that_few_pixels_need_low_smoothness(tmp_path: 
         errors = row["errors"]
         if row["noise"] == 0:
             assert errors["smoothness 0.03"] < errors["smoothness 4"]
-        assert errors["smoothness auto"] < 1.2 * min(e for key, e in errors.items() if key != "linear")
+        assert errors["smoothness auto"] < 1.2 * min(
+            e for key, e in errors.items() if key != "linear"
+        )
 
 
 @pytest.mark.benchmark

@@ -53,7 +53,8 @@ def choose(grid: BilateralGrid, target: Array, confidence: Array | None, planar:
     density = min(float(weights.sum()) / mean / math.prod(grid.shape), 1.0)
     few, complete = policy.SPARSE_SMOOTHNESS, policy.SMOOTHNESS
     smoothness = mean * (few + (complete - few) * density**3)
-    noise, signal, cells = noise_level(grid, values, np.where(weights >= _LEAST_WEIGHT, weights, 0))
+    trusted = np.where(weights >= _LEAST_WEIGHT, weights, 0)
+    noise, signal, cells = noise_level(grid, values, trusted, careful=False)
     if cells > 0 and signal > 0:
         strength = policy.NOISE_STRENGTH["planar" if planar else "constant"]
         certain = max(0.0, 1 - 2 / math.sqrt(cells))
