@@ -118,7 +118,7 @@ def smoothness(name: str, value: Any) -> float | str:
 
 def fixed_smoothness(value: float) -> float:
     """Return a finite number above 0; raise for "auto", which has no derivatives."""
-    if isinstance(value, str):
+    if isinstance(value, str) and value == "auto":
         raise TypeError(
             f"smoothness: expected a number above 0, got {quote(value)}. The smoothness 'auto' is "
             f"for arrays: info.smoothness of bilateral.solve(..., return_info=True) is its number."
