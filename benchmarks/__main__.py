@@ -16,6 +16,7 @@ BENCHMARKS = {
     "depth": "benchmarks.quality.depth",
     "sparse": "benchmarks.quality.sparse",
     "planar": "benchmarks.quality.planar",
+    "alignment": "benchmarks.quality.alignment",
     "camera": "benchmarks.camera.bench",
     "paper": "benchmarks.paper.command",
 }

@@ -97,8 +97,11 @@ API: dict[str, dict[str, str]] = {
             "rank_tolerance=None, warm_start=None, callback=None, return_info=False, "
             "reference_max=None, dtype=None)"
         ),
-        "SolveInfo": "(iterations, converged, residuals, n_vertices, seconds, rank=1)",
+        "SolveInfo": (
+            "(iterations, converged, residuals, n_vertices, seconds, rank=1, smoothness=nan)"
+        ),
         "SolveInfo.rank": "int",
+        "SolveInfo.smoothness": "float",
         "tasks": "module",
         "Welsch": "(scale=1.0)",
         "Welsch.convex": "bool",
@@ -107,6 +110,15 @@ API: dict[str, dict[str, str]] = {
         "Welsch.weight": "(self, e)",
     },
     "bilateral.tasks": {
+        "AlignInfo": (
+            "(unit, kind, reciprocal, scale, shift, points, inliers, smoothness, error, "
+            "expected_error)"
+        ),
+        "align_depth": (
+            "(relative, metric, reference=None, confidence=None, *, kind='auto', invalid=None, "
+            "mask=None, sigma_xy=None, sigma_relative=0.07, sigma_luma=32.0, reference_max=None, "
+            "return_info=False, dtype=None)"
+        ),
         "colorize": (
             "(gray, scribbles, mask=None, *, preset='best', sigma_xy=None, sigma_luma=None, "
             "smoothness=None, reference_max=None)"

@@ -26,6 +26,7 @@ CALLABLES: list[Any] = [
     confidence.left_right_consistency,
     tasks.Colorizer,
     tasks.Colorizer.colorize,
+    tasks.align_depth,
     tasks.colorize,
     tasks.defocus,
     tasks.match_blocks,

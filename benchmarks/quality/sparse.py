@@ -13,11 +13,12 @@ from benchmarks.common.tables import page, table
 from bilateral import BilateralGrid, BilateralSolver
 
 TITLE, REPEATS = "Few known pixels", 1
-FRACTIONS = (0.001, 0.005, 0.01, 0.05)
-SMOOTHNESSES = (0.003, 0.01, 0.03, 0.1, 0.3, 1, 4)
+FRACTIONS = (0.0005, 0.005, 0.01, 0.05, 0.2, 1.0)
+SMOOTHNESSES = (0.01, 0.03, 0.1, 0.3, 1, 4, 16)
 # sigma_xy, sigma_luma and sigma_chroma: the default, and cells that suit exact values
 SIGMAS = ((8, 8, 8), (4, 16, 12))
-NOISES = (0.0, 1.0)  # standard deviation of the known disparities in pixels
+MODELS = ("constant", "planar")
+NOISES = (0.0, 1.0, 4.0)  # standard deviation of the known disparities in pixels
 
 
 class Scene(NamedTuple):
@@ -26,8 +27,8 @@ class Scene(NamedTuple):
     truth: Array  # NaN where unknown
 
 
-def name(smoothness: float) -> str:
-    return f"smoothness {smoothness:g}"
+def name(smoothness: float | str) -> str:
+    return f"smoothness {smoothness}"
 
 
 def scenes(setting: Setting) -> Iterator[Scene]:
@@ -61,17 +62,20 @@ def measure_scene(
         known = rng.random(scene.truth.shape) < fraction
         noisy = scene.truth + noise * rng.normal(size=scene.truth.shape)
         target = np.where(known, noisy, np.nan)
-        linear = interpolated(target)
-        for sigmas, grid in grids.items():
-            maps = {name(s): BilateralSolver(grid, s).solve(target) for s in SMOOTHNESSES}
+        linear = interpolated(target) if fraction < 1 else target
+        for (sigmas, grid), model in itertools.product(grids.items(), MODELS):
+            maps = {}
+            for smoothness in (*SMOOTHNESSES, "auto"):
+                solver = BilateralSolver(grid, smoothness, model=model)
+                maps[name(smoothness)] = solver.solve(target)
             maps["linear"] = linear
             errors = {key: float(np.nanmean(abs(x - scene.truth))) for key, x in maps.items()}
-            yield (sigmas, noise, fraction), errors
+            yield (model, sigmas, noise, fraction), errors
 
 
 def measure(setting: Setting) -> Results:
     """Mean the errors over the scenes, for each kind of input."""
-    fractions = FRACTIONS[-1:] if setting.quick else FRACTIONS
+    fractions = (0.05,) if setting.quick else FRACTIONS
     inputs: dict[tuple[Any, ...], list[dict[str, float]]] = {}
     names = []
     for scene in scenes(setting):
@@ -81,33 +85,39 @@ def measure(setting: Setting) -> Results:
     return {
         "scenes": names,
         "rows": [
-            {"sigmas": sigmas, "noise": noise, "fraction": fraction}
+            {"model": model, "sigmas": sigmas, "noise": noise, "fraction": fraction}
             | {"errors": {key: float(np.mean([e[key] for e in every])) for key in every[0]}}
-            for (sigmas, noise, fraction), every in inputs.items()
+            for (model, sigmas, noise, fraction), every in inputs.items()
         ],
     }
 
 
 def as_text(results: Results) -> str:
-    rows = [
-        {**row, "least": min(SMOOTHNESSES, key=lambda s, e=row["errors"]: e[name(s)])}
-        for row in results["rows"]
-    ]
+    rows = [{**row, **ratios(row["errors"])} for row in results["rows"]]
     columns = "; ".join(f"{s:g} | {{errors[{name(s)}]:.2f}}" for s in SMOOTHNESSES)
     tables = [
         page(
-            f"## Noise of {noise:g} pixels",
+            f"## {model.capitalize()} model, noise of {noise:g} pixels",
             table(
-                [row for row in rows if row["noise"] == noise],
-                "known | {fraction:.1%}; sigmas | {sigmas[0]}, {sigmas[1]}, {sigmas[2]}",
+                [row for row in rows if (row["model"], row["noise"]) == (model, noise)],
+                "known | {fraction:.2%}; sigmas | {sigmas[0]}, {sigmas[1]}, {sigmas[2]}",
                 columns,
-                "linear | {errors[linear]:.2f}; best smoothness | {least:g}",
+                f"auto | {{errors[{name('auto')}]:.2f}}; linear | {{errors[linear]:.2f}}",
+                "auto / best | {of_best:.2f}; auto / linear | {of_linear}",
             ),
         )
-        for noise in NOISES
+        for model, noise in itertools.product(MODELS, NOISES)
     ]
     what = (
         f"Mean absolute error in pixels of disparity by smoothness, mean of "
-        f"{', '.join(results['scenes'])}. The sigmas are those of x and y, luma, and chroma."
+        f"{', '.join(results['scenes'])}. The sigmas are those of x and y, luma, and chroma. The "
+        f"best smoothness is that of the columns. With all pixels known, linear is the input."
     )
     return page(what, *tables)
+
+
+def ratios(errors: dict[str, float]) -> dict[str, Any]:
+    """Compare "auto" with the best of the columns and with linear interpolation."""
+    auto, linear = errors[name("auto")], errors["linear"]
+    best = min(errors[name(s)] for s in SMOOTHNESSES)
+    return {"of_best": auto / best, "of_linear": f"{auto / linear:.2f}" if linear > 0 else "-"}

@@ -25,7 +25,7 @@ def solve(
     sigma_luma: float = 8,
     sigma_chroma: float = 8,
     sigma_t: float | None = None,
-    smoothness: float = 4.0,
+    smoothness: float | str = policy.SMOOTHNESS,
     blur: str | tuple[float, float, float] = "paper",
     tolerance: float = 1e-3,
     max_iterations: int | None = None,
@@ -63,9 +63,10 @@ def solve(
     sigma_t : float, optional
         Size of a grid cell in frames, for a video: reference, target and confidence then have an
         axis T before H, and all frames are solved together.
-    smoothness : float
-        The paper's lambda: larger is smoother. With few known pixels use 0.01 to 0.1: larger values
-        flatten the map and do not make known values reach further.
+    smoothness : float or "auto"
+        The paper's lambda: larger is smoother. For few known pixels use "auto", as for
+        `BilateralSolver`, or 0.01 to 0.1: larger values flatten the map and do not make known
+        values reach further.
     blur, reference_max
         As for `BilateralGrid`.
     tolerance, max_iterations, preconditioner, initial, method, model, slope_smoothness, \

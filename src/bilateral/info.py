@@ -1,5 +1,6 @@
 """Report of a solve: iterations, convergence and time."""
 
+import math
 from dataclasses import dataclass
 
 
@@ -27,6 +28,8 @@ class SolveInfo:
         Wall-clock time of the call. It includes the grid if the call built it.
     rank : int
         Number of solved channels: those of the target, or fewer with a `rank_tolerance`.
+    smoothness : float
+        The smoothness of the solve: the caller's, or the one that "auto" chose. NaN if unknown.
     """
 
     iterations: int
@@ -35,3 +38,4 @@ class SolveInfo:
     n_vertices: int
     seconds: float
     rank: int = 1
+    smoothness: float = math.nan

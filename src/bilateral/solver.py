@@ -36,9 +36,10 @@ class BilateralSolver:
     Parameters
     ----------
     grid : BilateralGrid
-    smoothness : float
-        The paper's lambda, relative to a confidence of 1: larger is smoother. With few known pixels
-        use 0.01 to 0.1.
+    smoothness : float or "auto"
+        The paper's lambda, relative to a confidence of 1: larger is smoother. "auto" chooses it for
+        each target by the number of known pixels and their noise: 0.02 for few exact values, about
+        4 for a complete map, more for noisy ones; in the unit of the confidence.
     tolerance : float
         Stop when the estimated RMS error falls below this fraction of the range of the known
         values. 0: continue until steps change nothing, at most `max_iterations` times. Below 1e-5
@@ -85,7 +86,7 @@ class BilateralSolver:
     def __init__(
         self,
         grid: BilateralGrid,
-        smoothness: float = 4.0,
+        smoothness: float | str = policy.SMOOTHNESS,
         *,
         tolerance: float = 1e-3,
         max_iterations: int | None = None,
@@ -110,7 +111,7 @@ class BilateralSolver:
             validation.choice("initial (method='paper')", initial or "pyramid", ("pyramid",))
             preconditioner = initial = "pyramid"
             max_iterations = policy.PAPER_ITERATIONS if max_iterations is None else max_iterations
-        self.smoothness = validation.positive("smoothness", smoothness)
+        self.smoothness = validation.smoothness("smoothness", smoothness)
         options = SolveOptions.checked(locals())
         self.tolerance = options.tolerance
         self.max_iterations = options.max_iterations
@@ -131,7 +132,7 @@ class BilateralSolver:
         if not isinstance(restored["grid"], BilateralGrid):
             raise validation.damaged_state(name, "expected a BilateralGrid")
         try:
-            validation.positive("smoothness", restored["smoothness"])
+            validation.smoothness("smoothness", restored["smoothness"])
             SolveOptions.checked(restored)
         except (TypeError, ValueError) as error:
             raise validation.damaged_state(name, str(error).rstrip(".")) from None
@@ -396,15 +397,16 @@ class BilateralSolver:
         grid = self.grid
         validation.count("probes", probes, 1)
         validation.count("seed", seed, 0)
+        smoothness = validation.smoothness_number(self.smoothness, "variance")
         # float32 is far more exact than the estimate, if it can hold the numbers.
         single = np.dtype(np.float32)
         weights = validation.confidence(confidence, grid.shape, single)
         zeros = np.zeros((*grid.shape, 1), single if weights is None else weights.dtype)
         if self.model == "planar":
             options = SolveOptions.checked(vars(self))
-            call = grid, zeros, weights, self.smoothness, options
+            call = grid, zeros, weights, smoothness, options
             return probing.estimate_planar(*call, probes, seed, stacklevel=3)
-        observed = system.observe(grid, zeros, weights, self.smoothness)
+        observed = system.observe(grid, zeros, weights, smoothness)
         if observed is None:
             return np.full(grid.shape, np.inf)
         vertices = probing.estimate(grid, observed, probes, seed, stacklevel=3)

@@ -148,6 +148,24 @@ def test_stereo(here: Path, call: Main) -> None:
     assert (here / "new" / "left.pfm").exists()
 
 
+def test_align(here: Path, call: Main) -> None:
+    made = disk.scene()
+    relative = (1000 / made.truth.astype(np.float32)).astype(np.float32)
+    points = np.zeros_like(made.truth)
+    points[::6, ::7] = made.truth[::6, ::7]
+    io.write(here / "network.npy", relative)
+    io.write(here / "points.png", points)
+    works(call("align", "network.npy", "points.png", "-o", "x.png", "--truth", "truth.png"))
+    np.testing.assert_array_equal(io.read(here / "x.png"), made.truth)
+    works(
+        call(
+            "align", "network.npy", "points.png", "-o", "y.npy", "--reference", "photo.png",
+            "--depth-scale", 0.001, "--kind", "inverse depth", "--dtype", "float32", "--preview",
+        )
+    )  # fmt: skip
+    np.testing.assert_allclose(io.read(here / "y.npy"), made.truth * 0.001, rtol=1e-5)
+
+
 def test_defocus(here: Path, call: Main) -> None:
     made = disk.scene()
     common = ("--focus", 1.5, "--aperture", 20, "--depth-scale", 0.001)

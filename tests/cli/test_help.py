@@ -33,6 +33,7 @@ COMMANDS = (
     "depth",
     "superres",
     "stereo",
+    "align",
     "defocus",
     "colorize",
     "segment",

@@ -202,7 +202,11 @@ def test_messages_of_the_library(here: Path, call: Main, monkeypatch: pytest.Mon
         ("depth", "--lam", "--smoothness is an option of solve, stereo, colorize, segment, not"),
         ("depth", "--overwrite", "Did you mean --force?"),
         ("depth", "--workers", "Did you mean --jobs?"),
-        ("defocus", "--invalid", "--invalid is an option of solve, depth, superres, stereo, not"),
+        (
+            "defocus",
+            "--invalid",
+            "--invalid is an option of solve, depth, superres, stereo, align, not",
+        ),
     ],
 )
 def test_options_of_others(command: str, option: str, answer: str, call: Main) -> None:

@@ -13,7 +13,7 @@ import typer
 import bilateral
 from bilateral import io
 from bilateral.cli.command import Command
-from bilateral.cli.commands import maps, pictures
+from bilateral.cli.commands import alignment, maps, pictures
 from bilateral.cli.commands.options import CommonOptions, register
 from bilateral.cli.display.console import STDOUT_ERRORS, print_message, stdout_error
 from bilateral.cli.display.warning_log import redirect_warnings
@@ -43,6 +43,7 @@ for _function in (
     maps.depth,
     maps.superres,
     maps.stereo,
+    alignment.align,
     pictures.defocus,
     pictures.colorize,
     pictures.segment,

@@ -6,6 +6,7 @@ COMMAND_OF_FUNCTION = {
     "refine_depth": "depth",
     "superres_depth": "superres",
     "stereo_depth": "stereo",
+    "align_depth": "align",
     "refine_segmentation": "segment",
     "colorize": "colorize",
     "defocus": "defocus",

@@ -74,6 +74,17 @@ preconditioners hardly reduce its error."""
 LOOSE_ERROR = 2.0
 """Largest error of the loose vertices, in tolerances, that the paper's preconditioners may miss."""
 
+AUTO = "auto"
+"""The smoothness that `smoothness_rule` chooses."""
+SMOOTHNESS = 4.0
+"""The default, and the rule's for a complete map with little noise."""
+SPARSE_SMOOTHNESS = 0.02
+"""The rule's for few exact values. Smaller numbers change almost nothing."""
+NOISE_STRENGTH = {"constant": 85.0, "planar": 340.0}
+"""The rule's smoothness for noise of the size of the signal, if all pixels are known. Planes have
+more freedom to follow noise. docs/notes/sparse.md has the measurements."""
+LARGEST_AUTO_SMOOTHNESS = 256.0
+
 SLOPE_SMOOTHNESS = 3.0
 SLOPE_RIDGE = 1e-3
 """Penalties of the planar model that suit most data; docs/notes/planar.md has the measurements."""

@@ -19,6 +19,7 @@ Array = NDArray[Any]
 _FEWEST_CELLS = 5
 _ENOUGH_CELLS = 64
 """Cells that give a reliable estimate without a second level."""
+_MOST_LEVELS = 4
 _QUANTILE = 0.25
 """A low quantile ignores cells on edges and cells with outliers."""
 _NORMAL_QUANTILE = -0.6744897501960817
@@ -41,25 +42,49 @@ class _Cells(NamedTuple):
     ctt: Array
 
 
-def factor(
-    grid: BilateralGrid, target: Array, confidence: Array | None, smoothness: float
-) -> float:
-    """Return the number from 1 to 10 that multiplies both penalties."""
+class NoiseLevel(NamedTuple):
+    """Noise and signal of a target."""
+
+    noise: float
+    """Variance of a value of confidence 1."""
+    signal: float
+    """Variance of the values without their noise."""
+    cells: int
+    """Number of cells of the estimate; 0: there is none, or the noise is rounding."""
+
+
+def noise_level(
+    grid: BilateralGrid, target: Array, confidence: Array | None, careful: bool = True
+) -> NoiseLevel:
+    """Estimate the noise of a target by planes fitted to the known pixels of each cell.
+
+    With few cells, a `careful` estimate is rather too low than too high; otherwise it is that of
+    the level of the pyramid with the most cells.
+    """
     values = target.astype(np.float64)
     weights = np.ones(grid.shape) if confidence is None else confidence.astype(np.float64)
     known = np.isfinite(values).all(axis=-1) & (weights > 0)
     if not known.any():
-        return 1.0
+        return NoiseLevel(0.0, 0.0, 0)
     weights = np.where(known, weights, 0.0)
     total = float(weights.sum())
     mean = np.sum(weights[known][:, np.newaxis] * values[known], axis=0) / total
     values = np.where(known[..., np.newaxis], values - mean, 0.0)
     energy = float(np.sum(weights[..., np.newaxis] * values**2))
-    noise, cells = _noise(_sums(grid, values, weights, known), grid.coordinates())
+    noise, cells = _noise(_sums(grid, values, weights, known), grid.coordinates(), careful)
     size = float(np.abs(values + mean).max(where=known[..., np.newaxis], initial=0.0))
     if cells == 0 or noise * known.sum() / total < (_ROUNDING * size) ** 2:
+        return NoiseLevel(0.0, energy / total, 0)
+    return NoiseLevel(noise, max(0.0, energy - known.sum() * noise) / total, cells)
+
+
+def factor(
+    grid: BilateralGrid, target: Array, confidence: Array | None, smoothness: float
+) -> float:
+    """Return the number from 1 to 10 that multiplies both penalties."""
+    noise, signal, cells = noise_level(grid, target, confidence)
+    if cells == 0:
         return 1.0
-    signal = max(0.0, energy - known.sum() * noise) / total
     with np.errstate(divide="ignore"):
         wanted = np.float64(_STRENGTH * (1 - 2 / np.sqrt(cells)) * noise) / (smoothness * signal)
     return float(np.clip(wanted, 1.0, _LARGEST))
@@ -88,18 +113,24 @@ def _sums(grid: BilateralGrid, values: Array, weights: Array, known: Array) -> _
     return _Cells(count, c, cq + c[:, np.newaxis] * centre, cpp, ct, cpt, ctt)
 
 
-def _noise(cells: _Cells, coordinates: Array) -> tuple[float, int]:
+def _noise(cells: _Cells, coordinates: Array, careful: bool) -> tuple[float, int]:
     """Estimate the variance of a value of confidence 1, and count the cells of the estimate."""
     estimates: list[tuple[float, int]] = []
     while True:
         residual, freedom = _residuals(cells)
         if len(freedom) >= _FEWEST_CELLS:
             estimates.append((_low_quantile(residual, freedom), len(freedom)))
-        if len(estimates) == 2 or len(freedom) >= _ENOUGH_CELLS or len(coordinates) == 1:
-            return min(estimates, default=(0.0, 0))
+        most = 2 if careful else _MOST_LEVELS
+        if len(estimates) == most or len(freedom) >= _ENOUGH_CELLS or len(coordinates) == 1:
+            key = None if careful else _fewness
+            return min(estimates, key=key, default=(0.0, 0))
         coordinates, parent = np.unique(coordinates // 2, axis=0, return_inverse=True)
         parent = parent.ravel()
         cells = _Cells(*(_add_up(values, parent, len(coordinates)) for values in cells))
+
+
+def _fewness(estimate: tuple[float, int]) -> int:
+    return -estimate[1]
 
 
 def _residuals(cells: _Cells) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from bilateral import losses, validation
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid, reference_of
 from bilateral.info import SolveInfo
-from bilateral.numerics import lowrank, pcg, planar, robust, system
+from bilateral.numerics import lowrank, pcg, planar, robust, smoothness_rule, system
 from bilateral.numerics.options import SolveOptions
 from bilateral.numerics.problem import check_inputs, set_up, start
 from bilateral.numerics.warm_start import WarmStart, fitted_planes, to_start, vertex_means
@@ -37,7 +37,8 @@ class Solve(NamedTuple):
     """One solve: the grid, the options, and the arguments common to all methods."""
 
     grid: BilateralGrid
-    smoothness: float
+    smoothness: float | str
+    """A number, or "auto"."""
     options: SolveOptions
     target: ArrayLike
     confidence: ArrayLike | None
@@ -61,7 +62,8 @@ class Solve(NamedTuple):
             return self._plain_planes(checked, weights, sigmas, began, stacklevel + 1)
         earlier = self._earlier(checked)
         validation.callback(self.callback)
-        problem = set_up(grid, checked.values, weights, self.smoothness, options)
+        smoothness = self._smoothness(checked, weights)
+        problem = set_up(grid, checked.values, weights, smoothness, options)
         full, reduced = problem.system, None
         y = None if earlier is None else to_start(full, earlier.y)
         if rank_tolerance is not None:
@@ -77,7 +79,7 @@ class Solve(NamedTuple):
             self.callback,
             warm=earlier is not None,
         )
-        pcg.warn_if_not_converged(outcome, options, self.smoothness, stacklevel + 2)
+        pcg.warn_if_not_converged(outcome, options, smoothness, stacklevel + 2)
         residuals, converged = outcome.residuals, outcome.converged
         if options.fixed_steps or options.max_iterations == 0:
             converged = bool(residuals) and residuals[-1] <= options.tolerance
@@ -89,7 +91,7 @@ class Solve(NamedTuple):
             # Without any step, the result is the start, a warm start as the caller gave it.
             vertices = system.solution(full, y, full.bounds if residuals else None)
         x = _finish(grid, system.slice_vertices(grid, vertices), checked, sigmas)
-        info = _info(grid, residuals, converged, began, rank=y.shape[1])
+        info = _info(grid, residuals, converged, began, y.shape[1], smoothness)
         return Solution(x, info, WarmStart(grid, vertices))
 
     def robust(
@@ -123,11 +125,12 @@ class Solve(NamedTuple):
                 began,
             )
         channels = checked.values.shape[-1]
+        smoothness = self._smoothness(checked, confidence)
         parts = [slice(None)] if weights == "joint" else [slice(k, k + 1) for k in range(channels)]
         solutions, movements, converged = [], np.zeros(0), True
         for part in parts:
             values = np.ascontiguousarray(checked.values[..., part])
-            problem = set_up(grid, values, confidence, self.smoothness, options)
+            problem = set_up(grid, values, confidence, smoothness, options)
             y = None if earlier is None else to_start(problem.system, earlier.y[:, part])
             rounds = robust.solve(
                 grid,
@@ -137,11 +140,11 @@ class Solve(NamedTuple):
                 loss,
                 max_rounds,
                 min_change,
-                self.smoothness,
+                smoothness,
                 options,
                 self.callback,
             )
-            pcg.warn_if_not_converged(rounds.outcome, options, self.smoothness, stacklevel + 2)
+            pcg.warn_if_not_converged(rounds.outcome, options, smoothness, stacklevel + 2)
             # Later rounds weigh all finite values, with and without confidence.
             solutions.append(system.solution(rounds.system, rounds.y, _finite_range(values)))
             converged = converged and not rounds.outcome.diverged
@@ -152,7 +155,7 @@ class Solve(NamedTuple):
         vertices = solutions[0] if len(solutions) == 1 else np.concatenate(solutions, axis=1)
         x = _finish(grid, system.slice_vertices(grid, vertices), checked, sigmas)
         converged = converged and bool(movements[-1] <= options.tolerance)
-        info = _info(grid, movements.tolist(), converged, began, channels)
+        info = _info(grid, movements.tolist(), converged, began, channels, smoothness)
         return Solution(x, info, WarmStart(grid, vertices))
 
     def _plain_planes(
@@ -165,7 +168,8 @@ class Solve(NamedTuple):
     ) -> Solution:
         grid, options = self.grid, self.options
         earlier = self._earlier(checked)
-        observed = planar.observe(grid, checked.values, confidence, self.smoothness)
+        smoothness = self._smoothness(checked, confidence)
+        observed = planar.observe(grid, checked.values, confidence, smoothness)
         problem = validation.some_data(observed)
         slopes = planar.slope_weights(grid, checked.values, confidence, problem, options)
         solver = planar.PlaneSolver(grid, slopes, options)
@@ -173,11 +177,11 @@ class Solve(NamedTuple):
         all_levels = start is not None or not solver.is_easy(problem)
         solution = solver.solve(problem, start, self.callback, all_levels=all_levels)
         outcome = solution.outcome
-        pcg.warn_if_not_converged(outcome, options, self.smoothness, stacklevel + 2)
+        pcg.warn_if_not_converged(outcome, options, smoothness, stacklevel + 2)
         converged = outcome.converged and bool(outcome.residuals)
         pixels = solution.pixels(grid, problem.bounds if options.clamp else None)
         x = _finish(grid, pixels, checked, sigmas)
-        info = _info(grid, outcome.residuals, converged, began, len(solution.x))
+        info = _info(grid, outcome.residuals, converged, began, len(solution.x), smoothness)
         return Solution(x, info, solution.warm_start(grid))
 
     def _robust_planes(
@@ -195,6 +199,7 @@ class Solve(NamedTuple):
         grid, channels = self.grid, checked.values.shape[-1]
         parts = [slice(None)] if weights == "joint" else [slice(k, k + 1) for k in range(channels)]
         pixels, starts, movements = [], [], np.zeros(0)
+        smoothness = self._smoothness(checked, confidence)
         for part in parts:
             values = np.ascontiguousarray(checked.values[..., part])
             start = None if earlier is None else earlier.channels(part)
@@ -206,7 +211,7 @@ class Solve(NamedTuple):
                 loss,
                 max_rounds,
                 min_change,
-                self.smoothness,
+                smoothness,
                 self.options,
                 self.callback,
             )
@@ -216,8 +221,14 @@ class Solve(NamedTuple):
             movements = _elementwise_max(movements, np.array(rounds.movements))
         x = _finish(grid, np.concatenate(pixels, axis=-1), checked, sigmas)
         converged = bool(movements[-1] <= self.options.tolerance)
-        info = _info(grid, movements.tolist(), converged, began, channels)
+        info = _info(grid, movements.tolist(), converged, began, channels, smoothness)
         return Solution(x, info, WarmStart.join(starts))
+
+    def _smoothness(self, checked: validation.Target, confidence: Array | None) -> float:
+        planar = self.options.planar
+        return smoothness_rule.resolve(
+            self.smoothness, self.grid, checked.values, confidence, planar
+        )
 
     def _earlier(self, checked: validation.Target) -> WarmStart | None:
         """Return an earlier solution on the grid, in the target's own unit."""
@@ -258,10 +269,15 @@ def _finite_range(values: Array) -> tuple[Array, Array]:
 
 
 def _info(
-    grid: BilateralGrid, residuals: Sequence[float], converged: bool, began: float, rank: int
+    grid: BilateralGrid,
+    residuals: Sequence[float],
+    converged: bool,
+    began: float,
+    rank: int,
+    smoothness: float,
 ) -> SolveInfo:
     steps, seconds = tuple(residuals), time.perf_counter() - began
-    return SolveInfo(len(steps), converged, steps, grid.n_vertices, seconds, rank)
+    return SolveInfo(len(steps), converged, steps, grid.n_vertices, seconds, rank, smoothness)
 
 
 def _elementwise_max(a: Array, b: Array) -> Array:

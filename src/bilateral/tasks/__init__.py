@@ -1,5 +1,6 @@
 """The paper's applications, each a recipe of a solver, a confidence and filters."""
 
+from bilateral.tasks.alignment import AlignInfo, align_depth
 from bilateral.tasks.colorize import Colorizer, colorize
 from bilateral.tasks.defocus import defocus
 from bilateral.tasks.depth import DepthStream, refine_depth
@@ -8,8 +9,10 @@ from bilateral.tasks.stereo import match_blocks, stereo_depth
 from bilateral.tasks.superres import superres_depth
 
 __all__ = [
+    "AlignInfo",
     "Colorizer",
     "DepthStream",
+    "align_depth",
     "colorize",
     "defocus",
     "match_blocks",

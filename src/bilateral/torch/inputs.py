@@ -235,4 +235,4 @@ def smoothness(value: float | Tensor) -> Tensor:
         if not value.dtype.is_floating_point:
             raise TypeError(f"smoothness: expected floating point, got a tensor of {value.dtype}.")
         return value.reshape(())
-    return torch.tensor(validation.positive("smoothness", value), dtype=torch.float64)
+    return torch.tensor(validation.fixed_smoothness(value), dtype=torch.float64)

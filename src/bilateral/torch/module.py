@@ -67,7 +67,7 @@ slope_smoothness, slope_ridge, clamp, reference_max
         for name, value in options.items():
             setattr(self, name, value)
         learn_smoothness = validation.flag("learn_smoothness", learn_smoothness)
-        self._smoothness = validation.positive("smoothness", smoothness)
+        self._smoothness = validation.fixed_smoothness(smoothness)
         start = torch.tensor(self._smoothness, dtype=torch.float64).log()
         start = start.to(torch.get_default_dtype())
         self.log_smoothness = nn.Parameter(start) if learn_smoothness else None

@@ -103,3 +103,34 @@ def none_without(name: str, value: object, other: str) -> None:
     """Raise if an argument is not None although the argument that it depends on is missing."""
     if value is not None:
         raise TypeError(f"{name}: expected None, since there is no {other}, got {quote(value)}.")
+
+
+def smoothness(name: str, value: Any) -> float | str:
+    """Return a finite number above 0, or "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise TypeError(
+                f"{name}: expected a number above 0 or 'auto', got {quote(value)} (str)."
+            )
+        return value
+    return positive(name, value)
+
+
+def fixed_smoothness(value: float) -> float:
+    """Return a finite number above 0; raise for "auto", which has no derivatives."""
+    if isinstance(value, str) and value == "auto":
+        raise TypeError(
+            f"smoothness: expected a number above 0, got {quote(value)}. The smoothness 'auto' is "
+            f"for arrays: info.smoothness of bilateral.solve(..., return_info=True) is its number."
+        )
+    return positive("smoothness", value)
+
+
+def smoothness_number(value: float | str, task: str) -> float:
+    """Return a smoothness that is a number; raise for "auto" in a task without a target."""
+    if isinstance(value, str):
+        raise ValueError(
+            f"smoothness: expected a number for {task}, got {value!r}, which depends on a target. "
+            f"Solve with return_info=True first: info.smoothness is the number."
+        )
+    return value

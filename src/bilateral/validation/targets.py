@@ -6,7 +6,13 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral.validation.arrays import real_array, real_per_pixel, shape_of_pixels, two_axes
+from bilateral.validation.arrays import (
+    finite_values,
+    real_array,
+    real_per_pixel,
+    shape_of_pixels,
+    two_axes,
+)
 from bilateral.validation.depth_maps import size_hint
 from bilateral.validation.dtypes import compute_dtype, result_dtype
 from bilateral.validation.messages import quote
@@ -55,6 +61,24 @@ def depth_target(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | No
     depth = real_array("depth", value)
     values = real_per_pixel("depth", depth, shape, size_hint(depth.shape, shape))
     return target(values, shape, dtype, name="depth")
+
+
+def metric_depth(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | None) -> Target:
+    """Return metric depths (H, W) of the size of a relative map, of any real dtype."""
+    hint = "Put the metric values at their pixels in the relative map, NaN elsewhere."
+    values = real_per_pixel("metric", real_array("metric", value), shape, hint)
+    return target(values, shape, dtype, name="metric")
+
+
+def relative_depth(value: ArrayLike) -> NDArray[np.float64]:
+    """Return a relative depth map (H, W): real and finite."""
+    values = real_array("relative", value)
+    if values.ndim == 3 and values.shape[2] == 1:
+        values = values[..., 0]
+    two_axes("relative", values)
+    relative = np.ascontiguousarray(values, np.float64)
+    finite_values("relative", relative[..., np.newaxis])
+    return relative
 
 
 def lowres_depth(

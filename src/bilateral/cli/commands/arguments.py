@@ -26,6 +26,10 @@ def _positive_option(heading: str, text: str) -> Any:
 Reference = Annotated[str, _input("REFERENCE", "Photograph whose edges the result follows.")]
 Target = Annotated[str, _input("TARGET", "Map or picture to smooth, of the photograph's size.")]
 Depth = Annotated[str, _input("DEPTH", "Depth or disparity map.")]
+Relative = Annotated[
+    str, _input("RELATIVE", "Depth or disparity up to scale and shift, as of a network.")
+]
+Metric = Annotated[str, _input("METRIC", "Metric depth where it is known, of the same size.")]
 Left = Annotated[str, _input("LEFT", "Left photograph of a rectified pair.")]
 Right = Annotated[str, _input("RIGHT", "Right photograph of the pair.")]
 Image = Annotated[str, _input("IMAGE", "Photograph.")]

@@ -44,6 +44,7 @@ COMMANDS = {
     "colorize": "colourize colorise colourise color colour",
     "segment": "segmentation mask labels crf",
     "stereo": "disparity match matching",
+    "align": "metric rescale scale-shift monocular mono",
     "defocus": "bokeh blur refocus",
     "solve": "smooth filter run bilateral",
     "info": "version about",
