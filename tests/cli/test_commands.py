@@ -101,6 +101,18 @@ def test_solve(here: Path, call: Main) -> None:
     np.testing.assert_array_equal(io.read(here / "x.npy"), expected)
 
 
+def test_solve_with_an_automatic_smoothness(here: Path, call: Main) -> None:
+    made = disk.scene()
+    target = np.where(np.random.default_rng(0).random(made.depth.shape) < 0.1, made.depth, np.nan)
+    io.write(here / "target.npy", target.astype(np.float32))
+    works(call("solve", "photo.png", "target.npy", "-o", "x.npy", "--smoothness", "auto"))
+    expected = bilateral.solve(made.photo, target.astype(np.float32), smoothness="auto")
+    np.testing.assert_array_equal(io.read(here / "x.npy"), expected)
+    for wrong in ("-1", "nan", "much"):
+        found = call("solve", "photo.png", "target.npy", "-o", "y.npy", "--smoothness", wrong)
+        fails(found, "expected a number above 0", code=2)
+
+
 def test_solve_colours_and_videos(here: Path, call: Main) -> None:
     works(call("solve", "photo.png", "photo.png", "-o", "soft.png", "--preview"))
     assert io.read(here / "soft.png").shape == (48, 64, 3)

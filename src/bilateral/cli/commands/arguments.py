@@ -15,6 +15,18 @@ def positive(value: float | None) -> float | None:
     return value
 
 
+def positive_or_auto(value: str | float) -> float | str:
+    """Read a number above 0, or "auto"."""
+    if value == "auto":
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        raise typer.BadParameter(f"expected a number above 0 or auto, got {value!r}.") from None
+    positive(number)
+    return number
+
+
 def _input(name: str, text: str) -> Any:
     return typer.Argument(metavar=name, help=text, show_default=False)
 
@@ -87,8 +99,12 @@ SigmaT = Annotated[
 ]
 Smoothness = Annotated[float, _positive_option(SOLVER, _SMOOTHNESS)]
 SmoothnessOfAnyMap = Annotated[
-    float, _positive_option(SOLVER, f"{_SMOOTHNESS} Few known pixels need 0.01 to 0.1.")
-]
+    Any,
+    option(
+        SOLVER, f"{_SMOOTHNESS} auto: chosen by the number of known pixels and their noise.",
+        parser=positive_or_auto, metavar="NUMBER",
+    ),
+]  # fmt: skip
 SmoothnessAuto = Annotated[
     float | None, _positive_option(SOLVER, f"{_SMOOTHNESS} Default: depends on other options.")
 ]

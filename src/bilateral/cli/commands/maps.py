@@ -50,6 +50,8 @@ def solve(
     """Smooth any map so that it follows the edges of a photograph.
 
     Example: bilateral solve photo.jpg noisy.tif -o smooth.tif --smoothness 16
+
+    Few known pixels: bilateral solve photo.jpg sparse.tif -o dense.tif --smoothness auto
     """
     maps = _map_files(common, invalid=invalid)
 
