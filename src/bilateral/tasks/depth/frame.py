@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from bilateral import validation
 from bilateral.filters.polish import polish
 from bilateral.filters.surfaces import smooth_depth
-from bilateral.tasks.depth.fill import Cells, fill, fill_fast
+from bilateral.tasks.depth.fill import Cells, fill
+from bilateral.tasks.depth.fill_fast import fill_fast
 from bilateral.tasks.depth.noise import Noise, estimate_noise
 from bilateral.tasks.depth.surfaces import Surfaces, find_surfaces
 
