@@ -95,7 +95,7 @@ def fill(
     x = unit.back(plane_solver(cells.grid(guide)).solve(target, weights))
     confirmed = kept | (small & (np.abs(x - z) <= surfaces.jump_at(z)))
     x = np.where(confirmed, z, x)
-    return continued(x, confirmed, hole, surfaces, unit, _GROWTH)
+    return _continued(x, confirmed, hole, surfaces, unit, _GROWTH)
 
 
 def plane_solver(grid: BilateralGrid, tolerance: float = 1e-3) -> BilateralSolver:
@@ -110,7 +110,7 @@ def plane_solver(grid: BilateralGrid, tolerance: float = 1e-3) -> BilateralSolve
     )
 
 
-def continued(
+def _continued(
     x: Array,
     data: NDArray[np.bool_],
     hole: NDArray[np.bool_],

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
 from bilateral.filters import video
-from bilateral.tasks.depth import camera_noise
-from bilateral.tasks.depth.averaging import TemporalAverage
-from bilateral.tasks.depth.calming import Calming
 from bilateral.tasks.depth.depth_input import DepthInput, depth_input
 from bilateral.tasks.depth.frame import Frame, refine_frame
 from bilateral.tasks.depth.noise import Noise
+from bilateral.tasks.depth.video import camera_noise
+from bilateral.tasks.depth.video.averaging import TemporalAverage
+from bilateral.tasks.depth.video.calming import Calming
 
 Array = NDArray[Any]
 
@@ -28,7 +28,7 @@ class DepthStream:
     not change. Moving things, and all pixels after a cut to another scene, start anew. Changes of
     exposure count as such, not as motion. Frames should follow each other by at most some 100 ms.
 
-    The stream stores the last frames in some 31 bytes per pixel, whatever its length. A stream
+    The stream stores the last frames in some 19 bytes per pixel, whatever its length. A stream
     belongs to one camera and is not safe to use from several threads at once.
 
     Parameters
@@ -114,7 +114,7 @@ class DepthStream:
         checked = depth_input(depth, shape, confidence, mask, self._invalid, self._dtype)
         frame = self._refined(checked, guide)
         averaged = self._average.push(frame, checked.z, video.photo(*guide))
-        x = self._calming.push(averaged, frame.z)
+        x = self._calming.push(averaged)
         self._shape, self._last = shape, frame
         self._frames = 1 if averaged.speed is None else self._frames + 1
         # A copy, since the stream keeps its results to calm the next frames.
