@@ -126,9 +126,9 @@ BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mea
     const bool filling = !task.kept[i], measured = (task.count[i] & was_measured) != 0;
     const int frames = task.count[i] & frames_mask;
     const bool confirmed = steadiness == supported;
-    const int votes = confirmed | (steadiness == preferred) ? 0
-                      : steadiness == opposed               ? opposed_votes
-                                                            : 1;
+    const int votes = (confirmed | (steadiness == preferred)) ? 0
+                      : steadiness == opposed                 ? opposed_votes
+                                                              : 1;
     const bool quiet = (surrounded[i - row] != 0) & (frames >= votes);
     const bool hold = still & !near & filling & (confirmed | quiet);
     const bool remembered = measured & filling & (near | hold);
@@ -136,9 +136,9 @@ BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mea
     const int longer = std::min<int>(frames + 1, rules.most);
     const int after = undisputed ? frames : near ? longer : hold ? frames - votes : 1;
     const float mixed = past + (x - past) / static_cast<float>(std::max(after, 1));
-    task.out[i] = hold | remembered ? past : near ? mixed : x;
+    task.out[i] = (hold | remembered) ? past : near ? mixed : x;
     task.out_count[i] =
-        static_cast<std::uint8_t>(after | (!filling | remembered ? was_measured : 0));
+        static_cast<std::uint8_t>(after | ((!filling | remembered) ? was_measured : 0));
   }
 }
 inline constexpr auto average_row = multiversion<average_row_body>;
