@@ -108,7 +108,9 @@ class TemporalAverage:
         moved = video.warp_past(
             past.x, past.counts, past.photo.packed, frame.x, motion, self._unit, frame.noise
         )
-        change = video.depth_change(frame.z, frame.x, moved.depth, moved.counts, frame.noise, moving)
+        change = video.depth_change(
+            frame.z, frame.x, moved.depth, moved.counts, frame.noise, moving
+        )
         noise = self._noise_in_time(frame.noise, change.noise_factor)
         compared = video.compare_past(
             measured,
