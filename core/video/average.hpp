@@ -110,10 +110,11 @@ BILATERAL_INLINE void surrounded_row_body(const AverageTask& task, std::size_t y
 inline constexpr auto surrounded_row = multiversion<surrounded_row_body>;
 
 // Fillings vote: one that agrees with the past makes it stronger by a frame, others make it weaker,
-// until the past has no frames left. A past that was measured is better than any filling.
+// until the past has no frames left. A past that was measured is better than any filling. Farther
+// fillings count more: most holes are shadows of near things, where the farther surface continues.
 BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mean,
                                        const std::uint8_t* surrounded, std::size_t y) {
-  constexpr int opposed_votes = 2;  // of a filling that a doubtful measurement confirms
+  constexpr int opposed_votes = 2, farther_votes = 3;
   const AverageRules& rules = task.rules;
   const std::size_t row = y * task.width;
   for (std::size_t i = row; i < row + task.width; ++i) {
@@ -126,15 +127,14 @@ BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mea
     const bool filling = !task.kept[i], measured = (task.count[i] & was_measured) != 0;
     const int frames = task.count[i] & frames_mask;
     const bool confirmed = steadiness == supported;
-    const int votes = (confirmed | (steadiness == preferred)) ? 0
-                      : steadiness == opposed                 ? opposed_votes
-                                                              : 1;
+    const bool disputed = steadiness == opposed;
+    const bool safe = confirmed | (steadiness == preferred) | (measured & !disputed);
+    const int votes = safe ? 0 : disputed ? opposed_votes : x > past ? farther_votes : 1;
     const bool quiet = (surrounded[i - row] != 0) & (frames >= votes);
     const bool hold = still & !near & filling & (confirmed | quiet);
     const bool remembered = measured & filling & (near | hold);
-    const bool undisputed = remembered & (near | (votes < opposed_votes));
-    const int longer = std::min<int>(frames + 1, rules.most);
-    const int after = undisputed ? frames : near ? longer : hold ? frames - votes : 1;
+    const int longer = remembered ? frames : std::min<int>(frames + 1, rules.most);
+    const int after = near ? longer : hold ? frames - votes : 1;
     const float mixed = past + (x - past) / static_cast<float>(std::max(after, 1));
     task.out[i] = (hold | remembered) ? past : near ? mixed : x;
     task.out_count[i] =

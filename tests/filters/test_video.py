@@ -152,10 +152,10 @@ def test_averages(shape: tuple[int, int], radius: int, seed: int) -> None:
     use = steady & (np.abs(mean) < 2)
     near = use & (np.abs(shifted - x) < 3 * n)
     around = oracle.surrounded(steady)
-    votes = np.array([1, 1, 0, 0, 2])[steadiness]
+    votes = np.where(steadiness == 4, 2, np.where(x > shifted, 3, 1))
+    votes[np.isin(steadiness, (2, 3)) | (seen & (steadiness != 4))] = 0
     hold = use & ~near & ~kept & ((steadiness == 2) | (around & (frames >= votes)))
     remembered = seen & ~kept & (near | hold)
-    votes = np.where(remembered & (votes < 2), 0, votes)
     agreeing = np.where(remembered, frames, np.minimum(frames + 1, 6))
     expected = np.where(near, agreeing, np.where(hold, frames - votes, 1))
     mixed = shifted + (x - shifted) / np.maximum(expected, 1)
