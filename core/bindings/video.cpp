@@ -159,37 +159,30 @@ void bound_compare_past(const Input<float>& measured, const Input<float>& z, con
 
 void bound_average_past(const Input<float>& x, const Input<bool>& kept, const Input<float>& past,
                         const Input<std::uint8_t>& count, const Input<std::uint8_t>& steadiness,
-                        const Input<std::int16_t>& difference, const Input<float>& speed,
-                        const std::array<double, 2>& noise, std::size_t radius, float least_shift,
-                        float most_shift, float same, float slow, std::uint8_t most,
-                        const Output<float>& out, const Output<std::uint8_t>& out_count,
-                        int threads) {
-  require_alike(x, kept, past, count, steadiness, difference, speed, out, out_count);
-  require(radius <= 100 && most > 0, "radius must be at most 100, most at least 1");
-  const AverageTask task{x.shape(0),
-                         x.shape(1),
-                         x.data(),
-                         kept.data(),
-                         past.data(),
-                         count.data(),
-                         steadiness.data(),
-                         difference.data(),
-                         speed.data(),
-                         depth_noise(noise),
-                         {radius, least_shift, most_shift, same, slow, most},
-                         out.data(),
-                         out_count.data()};
+                        const Input<std::int16_t>& difference, const std::array<double, 2>& noise,
+                        std::size_t radius, float least_shift, float most_shift, float same,
+                        std::uint8_t most, const Output<float>& out,
+                        const Output<std::uint8_t>& out_count, int threads) {
+  require_alike(x, kept, past, count, steadiness, difference, out, out_count);
+  require(radius <= 100 && most > 0 && most < was_measured,
+          "radius must be at most 100, most 1 to 127");
+  const AverageTask task{x.shape(0),         x.shape(1),
+                         x.data(),           kept.data(),
+                         past.data(),        count.data(),
+                         steadiness.data(),  difference.data(),
+                         depth_noise(noise), {radius, least_shift, most_shift, same, most},
+                         out.data(),         out_count.data()};
   const CoreCall call;
   average_past(task, threads);
 }
 
-void bound_calm(const std::array<Input<float>, 3>& x, const std::array<Input<float>, 3>& z,
-                const Input<float>& speed, const std::array<double, 2>& noise, float gain,
-                float most, float fast, float change, const Output<float>& out, int threads) {
-  require_alike(x[0], x[1], x[2], z[0], z[1], z[2], speed, out);
-  const CalmTask task{out.size(),  x[0].data(), x[1].data(),  x[2].data(),        z[0].data(),
-                      z[1].data(), z[2].data(), speed.data(), depth_noise(noise), gain,
-                      most,        fast,        change,       out.data()};
+void bound_calm(const std::array<Input<float>, 3>& x, const Input<float>& speed,
+                const std::array<double, 2>& noise, float gain, float most, float fast,
+                float change, const Output<float>& out, int threads) {
+  require_alike(x[0], x[1], x[2], speed, out);
+  const CalmTask task{out.size(),         x[0].data(), x[1].data(), x[2].data(), speed.data(),
+                      depth_noise(noise), gain,        most,        fast,        change,
+                      out.data()};
   const CoreCall call;
   calm(task, threads);
 }
@@ -229,11 +222,11 @@ void bind_video(nb::module_& m) {
         "difference"_a.noconvert(), "threads"_a, "Find the steady pixels.");
   m.def("average_past", &bound_average_past, "x"_a.noconvert(), "kept"_a.noconvert(),
         "past"_a.noconvert(), "count"_a.noconvert(), "steadiness"_a.noconvert(),
-        "difference"_a.noconvert(), "speed"_a.noconvert(), "noise"_a, "radius"_a, "least_shift"_a,
-        "most_shift"_a, "same"_a, "slow"_a, "most"_a, "out"_a.noconvert(),
-        "out_count"_a.noconvert(), "threads"_a, "Average the present with the steady past.");
-  m.def("calm", &bound_calm, "x"_a.noconvert(), "z"_a.noconvert(), "speed"_a.noconvert(), "noise"_a,
-        "gain"_a, "most"_a, "fast"_a, "change"_a, "out"_a.noconvert(), "threads"_a,
+        "difference"_a.noconvert(), "noise"_a, "radius"_a, "least_shift"_a, "most_shift"_a,
+        "same"_a, "most"_a, "out"_a.noconvert(), "out_count"_a.noconvert(), "threads"_a,
+        "Average the present with the steady past.");
+  m.def("calm", &bound_calm, "x"_a.noconvert(), "speed"_a.noconvert(), "noise"_a, "gain"_a,
+        "most"_a, "fast"_a, "change"_a, "out"_a.noconvert(), "threads"_a,
         "Move each pixel towards the value that its last two values lead to.");
 }
 

@@ -57,33 +57,43 @@ inline void shrink_depth(const float* z, const bool* data, std::size_t height, s
   });
 }
 
-// Writes coarse values to the pixels without data: of the 3 x 3 blocks around a pixel, that of the
-// most similar colour. `unit` is the colour difference, summed over the channels, that counts as
-// much as a block of distance.
+// Writes coarse values to the pixels without data: of the four blocks nearest to a pixel, that of
+// the most similar colour. `unit` is the colour difference, summed over the channels, that counts
+// as much as a block of distance.
 template <class T>
 void expand_depth(const float* coarse, const T* photo, const T* coarse_photo, const bool* data,
                   std::size_t height, std::size_t width, std::size_t channels, std::size_t factor,
                   float unit, float* out, int threads) {
   const std::size_t rows = (height + factor - 1) / factor, columns = (width + factor - 1) / factor;
   const float size = 1 / static_cast<float>(factor), scale = 1 / unit;
-  const auto place = [=](std::size_t i) { return (static_cast<float>(i) + 0.5f) * size - 0.5f; };
+  // A pixel's own block, the next one, and its distance from both in blocks.
+  struct Blocks {
+    std::size_t at[2];
+    float distance[2];
+  };
+  const auto blocks = [=](std::size_t i, std::size_t count) {
+    const std::size_t own = i / factor;
+    const float from = (static_cast<float>(i) + 0.5f) * size - 0.5f - static_cast<float>(own);
+    const std::size_t next = from < 0 ? own - (own > 0) : std::min(own + 1, count - 1);
+    return Blocks{{own, next}, {std::abs(from), 1 - std::abs(from)}};
+  };
   parallel_for(team_size(threads, height * width, 65536), height, [&](std::size_t y, std::size_t) {
-    const std::size_t r = y / factor;
+    const Blocks v = blocks(y, rows);
     for (std::size_t x = 0; x < width; ++x) {
       if (data[y * width + x]) continue;
-      const std::size_t c = x / factor;
+      const Blocks u = blocks(x, columns);
       const T* colour = photo + (y * width + x) * channels;
       float least = std::numeric_limits<float>::infinity();
-      for (std::size_t v = r - (r > 0); v <= std::min(r + 1, rows - 1); ++v)
-        for (std::size_t u = c - (c > 0); u <= std::min(c + 1, columns - 1); ++u) {
-          const T* other = coarse_photo + (v * columns + u) * channels;
-          float cost = std::abs(place(y) - static_cast<float>(v)) +
-                       std::abs(place(x) - static_cast<float>(u));
+      for (const std::size_t r : {std::size_t{0}, std::size_t{1}})
+        for (const std::size_t c : {std::size_t{0}, std::size_t{1}}) {
+          const std::size_t block = v.at[r] * columns + u.at[c];
+          float cost = v.distance[r] + u.distance[c];
           for (std::size_t k = 0; k < channels; ++k)
-            cost += scale * std::abs(static_cast<float>(colour[k]) - static_cast<float>(other[k]));
+            cost += scale * std::abs(static_cast<float>(colour[k]) -
+                                     static_cast<float>(coarse_photo[block * channels + k]));
           if (cost >= least) continue;
           least = cost;
-          out[y * width + x] = coarse[v * columns + u];
+          out[y * width + x] = coarse[block];
         }
     }
   });

@@ -108,14 +108,13 @@ std::vector<float> run_all(const TestFrame& before, const TestFrame& now, std::s
                 count.data(),
                 steadiness.data(),
                 difference.data(),
-                speed.data(),
                 noise,
-                {10, 0.1f, 2.0f, 3.0f, 8.0f, 6},
+                {10, 0.1f, 2.0f, 3.0f, 6},
                 out.data(),
                 out_count.data()},
                threads);
-  calm({size, out.data(), past.data(), moved.data(), now.depth.data(), before.depth.data(),
-        before.depth.data(), speed.data(), noise, 0.5f, 0.6f, 30.0f, 9.8f, calmed.data()},
+  calm({size, out.data(), past.data(), moved.data(), speed.data(), noise, 0.5f, 0.6f, 30.0f, 9.8f,
+        calmed.data()},
        threads);
   for (const double value : motion.theta) calmed.push_back(static_cast<float>(value));
   calmed.insert(calmed.end(), out.begin(), out.end());

@@ -12,6 +12,7 @@
 #include "base/threads.hpp"
 #include "video/compare.hpp"
 #include "video/noise.hpp"
+#include "video/warp.hpp"
 
 namespace bilateral {
 
@@ -20,7 +21,6 @@ struct AverageRules {
   float least_shift;   // units of noise: a smaller mean difference is noise
   float most_shift;    // units of noise: a larger mean difference is a change of the scene
   float same;          // units of noise: present and past differ by less
-  float slow;          // pixels per frame: fillings are held at a slower flow
   std::uint8_t most;   // largest number of frames in an average
 };
 
@@ -29,14 +29,13 @@ struct AverageTask {
   const float* x;             // refined depth now
   const bool* kept;           // data rather than fillings
   const float* past;          // moved past
-  const std::uint8_t* count;  // number of frames in the moved past
+  const std::uint8_t* count;  // of the moved past
   const std::uint8_t* steadiness;
   const std::int16_t* difference;
-  const float* speed;  // flow in pixels
-  DepthNoise noise;    // in time
+  DepthNoise noise;  // in time
   AverageRules rules;
   float* out;               // result
-  std::uint8_t* out_count;  // result; 0: a held filling that the next frame does not use
+  std::uint8_t* out_count;  // result; no frames: a held filling that the next frame does not use
 };
 
 namespace detail {
@@ -110,24 +109,36 @@ BILATERAL_INLINE void surrounded_row_body(const AverageTask& task, std::size_t y
 }
 inline constexpr auto surrounded_row = multiversion<surrounded_row_body>;
 
+// Fillings vote: one that agrees with the past makes it stronger by a frame, others make it weaker,
+// until the past has no frames left. A past that was measured is better than any filling. Farther
+// fillings count more: most holes are shadows of near things, where the farther surface continues.
 BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mean,
                                        const std::uint8_t* surrounded, std::size_t y) {
+  constexpr int opposed_votes = 2, farther_votes = 3;
   const AverageRules& rules = task.rules;
   const std::size_t row = y * task.width;
   for (std::size_t i = row; i < row + task.width; ++i) {
     const float x = task.x[i], noise = task.noise.at(x), local = mean[i - row];
     const float size = std::abs(local), beyond = std::max(size - rules.least_shift, 0.0f);
     const float past = task.past[i] + noise * (local < 0 ? -beyond : beyond);
-    const bool still = (task.steadiness[i] != changed) & (size < rules.most_shift);
+    const std::uint8_t steadiness = task.steadiness[i];
+    const bool still = (steadiness != changed) & (size < rules.most_shift);
     const bool near = still & (std::abs(past - x) < rules.same * noise);
-    const bool confirmed = task.steadiness[i] == supported;
-    const bool quiet = (surrounded[i - row] != 0) & (task.speed[i] < rules.slow);
-    const bool hold = still & !near & !task.kept[i] & (confirmed | quiet);
-    const int before = task.count[i];
-    const int count = near ? std::min<int>(before + 1, rules.most) : hold ? before - !confirmed : 1;
-    const float mixed = past + (x - past) / static_cast<float>(std::max(count, 1));
-    task.out[i] = near ? mixed : hold ? past : x;
-    task.out_count[i] = static_cast<std::uint8_t>(count);
+    const bool filling = !task.kept[i], measured = (task.count[i] & was_measured) != 0;
+    const int frames = task.count[i] & frames_mask;
+    const bool confirmed = steadiness == supported;
+    const bool disputed = steadiness == opposed;
+    const bool safe = confirmed | (steadiness == preferred) | (measured & !disputed);
+    const int votes = safe ? 0 : disputed ? opposed_votes : x > past ? farther_votes : 1;
+    const bool quiet = (surrounded[i - row] != 0) & (frames >= votes);
+    const bool hold = still & !near & filling & (confirmed | quiet);
+    const bool remembered = measured & filling & (near | hold);
+    const int longer = remembered ? frames : std::min<int>(frames + 1, rules.most);
+    const int after = near ? longer : hold ? frames - votes : 1;
+    const float mixed = past + (x - past) / static_cast<float>(std::max(after, 1));
+    task.out[i] = (hold | remembered) ? past : near ? mixed : x;
+    task.out_count[i] =
+        static_cast<std::uint8_t>(after | ((!filling | remembered) ? was_measured : 0));
   }
 }
 inline constexpr auto average_row = multiversion<average_row_body>;

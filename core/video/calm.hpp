@@ -15,13 +15,12 @@ namespace bilateral {
 struct CalmTask {
   std::size_t pixels;
   const float *x, *x1, *x2;  // depth now, and the results one and two frames before
-  const float *z, *z1, *z2;  // measured depth of the three frames; NaN where unknown
   const float* speed;        // flow in pixels
   DepthNoise noise;          // in time
   float gain;                // part of the way to the predicted value
   float most;                // units of noise
   float fast;                // pixels per frame: the limit is halved at this flow
-  float change;              // units of noise: a larger second difference of the data is motion
+  float change;              // units of noise: a larger second difference is motion
   float* out;                // result
 };
 
@@ -31,12 +30,11 @@ BILATERAL_INLINE void calm_body(const CalmTask& task, std::size_t first, std::si
   const float per_fast = 1 / task.fast;
   for (std::size_t i = first; i < end; ++i) {
     const float x = task.x[i], noise = task.noise.at(x);
-    const float bend = std::abs(task.z[i] - 2 * task.z1[i] + task.z2[i]);
     const float speed = task.speed[i] * per_fast;
     const float most = task.most * noise / (1 + speed * speed);
-    const float wanted = task.gain * (x - 2 * task.x1[i] + task.x2[i]);
-    const float move = std::max(std::min(wanted, most), -most);
-    task.out[i] = bend > task.change * noise ? x : x - move;  // false for NaN
+    const float bend = x - 2 * task.x1[i] + task.x2[i];
+    const float move = std::max(std::min(task.gain * bend, most), -most);
+    task.out[i] = std::abs(bend) > task.change * noise ? x : x - move;
   }
 }
 inline constexpr auto calm_block = multiversion<calm_body>;

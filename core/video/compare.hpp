@@ -29,7 +29,10 @@ inline constexpr std::int16_t no_difference = std::numeric_limits<std::int16_t>:
 enum Steadiness : std::uint8_t {
   changed = 0,
   steady = 1,
-  supported = 2,  // steady, and a doubtful measurement confirms the past
+  supported = 2,  // steady, and a doubtful measurement agrees with the past
+  preferred =
+      3,        // steady, and a doubtful measurement is far closer to the past than to the filling
+  opposed = 4,  // steady, and a doubtful measurement is far closer to the filling
 };
 
 struct CompareTask {
@@ -131,10 +134,14 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
     const auto units = static_cast<std::int16_t>(
         static_cast<std::int32_t>(std::nearbyint(known * differences_per_noise)));
     task.past[row + i] = past;
-    // A comparison with NaN is false.
-    const bool confirmed =
-        !task.kept[row + i] & (std::abs(task.measured[row + i] - past) <= tolerance);
-    task.steadiness[row + i] = static_cast<std::uint8_t>(still ? 1 + confirmed : 0);
+    // Of a doubtful measurement. Comparisons with NaN are false.
+    const float from_past = std::abs(task.measured[row + i] - past);
+    const float from_filling = std::abs(task.measured[row + i] - x[i]);
+    const Steadiness side = from_past <= tolerance            ? supported
+                            : from_past < 0.5f * from_filling ? preferred
+                            : from_filling < 0.5f * from_past ? opposed
+                                                              : steady;
+    task.steadiness[row + i] = !still ? changed : task.kept[row + i] ? steady : side;
     task.difference[row + i] = (still & (e == e)) ? units : no_difference;
   }
 }

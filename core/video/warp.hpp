@@ -16,7 +16,10 @@
 
 namespace bilateral {
 
-// The frame before: averaged depth, number of averaged frames, packed photograph.
+// The count of a pixel: the number of averaged frames, and whether a frame measured its depth.
+inline constexpr int was_measured = 0x80, frames_mask = 0x7f;
+
+// The frame before: averaged depth, count, packed photograph.
 struct Past {
   const float* depth;
   const std::uint8_t* count;
@@ -46,6 +49,34 @@ namespace detail {
 
 inline constexpr std::size_t warp_rows = 16;   // rows of one item of work
 inline constexpr std::size_t warp_chunk = 64;  // pixels of one round of a row
+
+// The past shows another surface than the present. Looks for that surface where its own depth leads
+// to: the past has nothing to say about the pixel if it is not there.
+inline void check_other_surface(const WarpTask& task, std::size_t x, std::size_t y) {
+  const FlowModel& model = task.model;
+  const std::size_t to = y * task.width + x;
+  const float X = (static_cast<float>(x) - model.centre_x) * model.scale;
+  const float Y = (static_cast<float>(y) - model.centre_y) * model.scale;
+  const float found = task.moved.depth[to];
+  const float q = model.inverse_depth(found), expected = model.inverse_depth(task.depth[to]);
+  const float dx = model.flow_x(Y, X, q), dy = model.flow_y(Y, X, q);
+  const float off_x = dx - model.flow_x(Y, X, expected), off_y = dy - model.flow_y(Y, X, expected);
+  if (std::max(std::abs(off_x), std::abs(off_y)) < 0.5f) return;
+  const float px = std::round(static_cast<float>(x) + dx),
+              py = std::round(static_cast<float>(y) + dy);
+  const bool inside = (px >= 0) & (px < static_cast<float>(task.width)) & (py >= 0) &
+                      (py < static_cast<float>(task.height));
+  const std::size_t from =
+      inside ? static_cast<std::size_t>(py) * task.width + static_cast<std::size_t>(px) : 0;
+  if (!inside || !(std::abs(task.past.depth[from] - found) < task.noise.jump(found))) {
+    task.moved.count[to] = 0;
+    return;
+  }
+  task.moved.depth[to] = task.past.depth[from];
+  task.moved.count[to] = task.past.count[from];
+  std::memcpy(task.moved.photo + to * photo_channels, task.past.photo + from * photo_channels,
+              photo_channels);
+}
 
 BILATERAL_INLINE void warp_row_body(const WarpTask& task, std::size_t y) {
   const std::size_t width = task.width, row = y * width;
@@ -100,6 +131,11 @@ BILATERAL_INLINE void warp_row_body(const WarpTask& task, std::size_t y) {
       const bool one_surface = high - low < task.noise.jump(a);
       const float between = top + fy[k] * (bottom - top);
       task.moved.depth[to + k] = one_surface ? between : task.moved.depth[to + k];
+    }
+    for (std::size_t k = 0; k < n; ++k) {
+      const float expected = task.depth[to + k], found = task.moved.depth[to + k];
+      if (inside[k] && std::abs(found - expected) > task.noise.jump(expected))
+        check_other_surface(task, first + k, y);
     }
   }
   std::uint8_t* bytes = task.moved.photo + row * photo_channels;

@@ -61,6 +61,22 @@ def warped(past: Array, dy: Array, dx: Array, jump: Array) -> tuple[Array, Array
     return np.where(smooth, linear, past.ravel()[nearest]), nearest, inside
 
 
+def other_surface(
+    shape: tuple[int, int], nearest: Array, to: tuple[Array, Array], by: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Row-major index of the place that a surface's own flow leads to, and whether it is inside.
+
+    `by` is the flow that led to `nearest`: it stays if both differ by less than half a pixel.
+    """
+    height, width = shape
+    same = np.maximum(np.abs(to[0] - by[0]), np.abs(to[1] - by[1])) < 0.5
+    y, x = np.mgrid[:height, :width]
+    py, px = np.rint(y + to[0]).astype(int), np.rint(x + to[1]).astype(int)
+    inside = (py >= 0) & (py < height) & (px >= 0) & (px < width)
+    at = np.where(inside, py * width + px, 0)
+    return np.where(same, nearest, at), same | inside
+
+
 def steady(
     value: Array, past: Array, before: Array, noise: Array, tolerance: float, x: Array
 ) -> Array:

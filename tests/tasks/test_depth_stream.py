@@ -11,6 +11,7 @@ import bilateral
 from bilateral.tasks import DepthStream, refine_depth
 from support.depth_videos import (
     DepthVideo,
+    filmed,
     moving_box,
     noise_at,
     pan,
@@ -272,3 +273,63 @@ def test_messages() -> None:
         refine_depth(video.depths[:, :5], video.photos)
     # The stream goes on after an error.
     assert stream.push(video.depths[1], video.photos[1]).shape == (96, 128)
+
+
+def test_depths_that_were_measured_fill_later_holes() -> None:
+    """A hole that opens keeps the depth measured before, as long as the photograph stays."""
+    video = standing(14)
+    video.depths[4:, 30:60, 20:90] = np.nan  # across the edges of a box
+    error = np.abs(streamed(video) - video.truth)[:, 30:60, 20:90]
+    inner = error[:, 2:-2, 2:-2]
+    assert np.mean(inner[-1] > 0.05) <= np.mean(inner[3] > 0.05) + 1e-3
+    assert inner[-1].mean() < 1.5 * noise_at(2.5)
+
+
+def test_a_thing_in_a_hole_is_not_filled_with_the_background() -> None:
+    """What is remembered behind a thing that has no depth is dropped: its photograph changed."""
+    video = standing(8)
+    thing = np.s_[4:, 34:64, 20:50]
+    video.depths[thing] -= video.truth[thing] - 1
+    video.photos[thing], video.truth[thing] = (20, 220, 20), 1.0
+    video.depths[4:, 44:54, 30:40] = np.nan
+    x = streamed(video)[4:, 44:54, 30:40]
+    assert np.mean(np.abs(x - 1) > 0.05) < 0.02
+
+
+def test_a_filling_that_errs_once_does_not_flicker() -> None:
+    """Fillings vote: a single frame whose filling takes the other side changes nothing."""
+    video = standing(9)
+    edge = np.s_[:, 30:60, 40:56]  # a hole over the edge of a box
+    video.depths[edge] = np.nan
+    odd = video.photos.copy()
+    odd[6, 30:60, 40:56] = odd[6, 30:60, 60:61]  # one photograph without the edge
+    x = streamed(video._replace(photos=odd))
+    assert np.abs(x[7] - x[5])[30:60, 40:56].mean() < 0.1
+
+
+def test_a_video_returns_to_measurements_that_agree_in_time() -> None:
+    """A pixel that one frame doubts keeps its depth if the frames around agree with it."""
+    video = standing(7)
+    spot = np.s_[40:43, 100:103]
+    video.depths[3, 36:47, 96:107] = np.nan
+    video.depths[3][spot] = video.truth[3][spot]  # alone in a hole: doubtful
+    x = refine_depth(video.depths, video.photos)
+    assert np.abs(x[3] - video.truth[3])[spot].max() < 4 * noise_at(3.0)
+
+
+@pytest.mark.parametrize("size", [(14, 18), (40, 50)])
+@pytest.mark.parametrize("step", [1, 9])
+def test_boxes_of_other_sizes_and_speeds(size: tuple[int, int], step: int) -> None:
+    photo, depth = room((96, 160))
+    texture = room(size, 7)[0][..., ::-1]
+    photos, truth = np.stack([photo] * 8), np.stack([depth] * 8)
+    for k in range(8):
+        box = np.s_[k, 30 : 30 + size[0], 12 + k * step : 12 + size[1] + k * step]
+        photos[box], truth[box] = texture, 1.2
+    video = filmed(photos, truth)
+    frames = single(video)
+    swept = np.s_[3:, 26 : 34 + size[0], 8 : 16 + size[1] + 7 * step]
+    most = np.abs(frames - truth)[swept].mean()
+    for x in (streamed(video), refine_depth(video.depths, video.photos)):
+        assert np.abs(x - truth)[swept].mean() <= 1.05 * most
+        assert wrong(x, truth)[swept].mean() <= wrong(frames, truth)[swept].mean() + 0.005

@@ -126,7 +126,7 @@ def expand_depth(
         The photograph, and its means over the blocks.
     z : (H, W) float32 array
     data : (H, W) bool array
-        Pixels that keep their value in `z`. Others take that of the block, among the nine around,
+        Pixels that keep their value in `z`. Others take that of the block, among the nearest four,
         with the most similar colour.
     factor : int
     unit : float

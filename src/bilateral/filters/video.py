@@ -14,6 +14,7 @@ CameraMotion = cpu.CameraMotion
 Comparison = cpu.Comparison
 DepthChange = cpu.DepthChange
 MovedPast = cpu.MovedPast
+MEASURED = cpu.MEASURED
 
 NO_MOTION = CameraMotion((0.0,) * cpu.FLOW_PARAMETERS, 1.0, 0.0, 0.0, 0.0)
 

@@ -76,6 +76,7 @@ from bilateral.backends.cpu.state import grid_from_state, grid_state
 from bilateral.backends.cpu.stereo import Matches, match_blocks, visible
 from bilateral.backends.cpu.video import (
     FLOW_PARAMETERS,
+    MEASURED,
     AverageRules,
     CameraMotion,
     Comparison,
@@ -95,6 +96,7 @@ from bilateral.backends.cpu.video import (
 __all__ = [
     "FLOW_PARAMETERS",
     "LARGEST_BLUR",
+    "MEASURED",
     "Array",
     "AverageRules",
     "CameraMotion",

@@ -15,6 +15,8 @@ Noise = tuple[float, float]
 """a and b of the standard deviation a + b z^2."""
 
 FLOW_PARAMETERS = 11
+MEASURED = 0x80
+"""Added to the count of frames of a pixel whose depth was measured in one of them."""
 
 
 def pack_photo(pixels: Array, highest: float) -> Bytes:
@@ -67,8 +69,8 @@ class MovedPast(NamedTuple):
     """The frame before in the view of the frame now."""
 
     depth: Array
-    frames: Bytes
-    """Number of frames in the average; 0 outside the view of the frame before."""
+    counts: Bytes
+    """Number of frames in the average, plus `MEASURED`; 0 outside the view of the frame before."""
     photo: Bytes
     speed: Array
     """Length of the flow in pixels."""
@@ -125,7 +127,8 @@ class Comparison(NamedTuple):
     past: Array
     """Depth of the past, with the camera's change of depth."""
     steadiness: Bytes
-    """0: changed; 1: steady; 2: steady, and a doubtful measurement confirms the past."""
+    """0: changed; 1 to 4: steady. A doubtful measurement agrees with the past (2), is far closer to
+    it than to the filling (3), or far closer to the filling (4)."""
     difference: NDArray[np.int16]
     """Measured depth - past where steady, in 1/512 of the noise; -32768 elsewhere."""
 
@@ -157,7 +160,7 @@ def compare_past(
         kept,
         photo,
         moved.depth,
-        moved.frames,
+        moved.counts,
         moved.photo,
         change,
         noise,
@@ -180,8 +183,6 @@ class AverageRules(NamedTuple):
     """A mean difference of more units of noise is a change of the scene."""
     same: float
     """Present and past differ by fewer units of noise."""
-    slow: float
-    """Fillings are held where the flow is shorter, in pixels."""
     most: int
     """Largest number of frames in an average."""
 
@@ -194,16 +195,15 @@ def average_past(
     noise: Noise,
     rules: AverageRules,
 ) -> tuple[Array, Bytes]:
-    """Average the present with the steady past; return depths and numbers of frames."""
-    out, out_count = np.empty_like(x), np.empty_like(moved.frames)
+    """Average the present with the steady past; return depths and counts."""
+    out, out_count = np.empty_like(x), np.empty_like(moved.counts)
     _core.average_past(
         x,
         kept,
         compared.past,
-        moved.frames,
+        moved.counts,
         compared.steadiness,
         compared.difference,
-        moved.speed,
         noise,
         *rules,
         out,
@@ -215,7 +215,6 @@ def average_past(
 
 def calm(
     x: Sequence[Array],
-    z: Sequence[Array],
     speed: Array,
     noise: Noise,
     *,
@@ -226,5 +225,5 @@ def calm(
 ) -> Array:
     """Move pixels towards the value that the last two lead to. Frames come newest first."""
     out = np.empty_like(x[0])
-    _core.calm(x, z, speed, noise, gain, most, fast, change, out, get_num_threads())
+    _core.calm(x, speed, noise, gain, most, fast, change, out, get_num_threads())
     return out

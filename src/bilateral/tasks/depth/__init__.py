@@ -1,6 +1,6 @@
 """Refinement of depth and disparity maps."""
 
 from bilateral.tasks.depth.refine import refine_depth
-from bilateral.tasks.depth.stream import DepthStream
+from bilateral.tasks.depth.video.stream import DepthStream
 
 __all__ = ["DepthStream", "refine_depth"]

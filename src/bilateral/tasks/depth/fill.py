@@ -8,13 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import validation
-from bilateral.filters.surfaces import (
-    Growth,
-    expand_depth,
-    grow_surfaces,
-    shrink_depth,
-    shrink_photo,
-)
+from bilateral.filters.surfaces import Growth, grow_surfaces
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
 from bilateral.tasks.cell_size import cell_size
@@ -30,16 +24,6 @@ SMALL_TRUST = 0.3
 """Trust in surfaces too small to be certain."""
 _FARTHEST = 1.05
 """Fillings are at most this many times as far as the farthest data."""
-_BLOCK = 2
-"""Side of the blocks of pixels that the fast form solves for. Blocks of 4 pixels take 7 ms less per
-VGA frame, but tear edges: errors with a moving camera are 1.3 times as large."""
-_FAST_XY, _FAST_LEVELS, _FAST_TOLERANCE = 12.0, 16.0, 1e-2
-"""Grid cells of the fast form, in blocks and 8-bit levels, and tolerance of its solve. With 8
-levels, errors are a fifth smaller, but fillings at edges flicker."""
-_BLOCK_GROWTH = Growth(bias=12.0, drift=0.2, slope_reach=16.0)
-"""The same growth in blocks."""
-_BLOCK_COLOUR = 60.0
-"""Colour difference in 8-bit levels, summed over RGB, that counts as much as a block away."""
 
 
 class Cells(NamedTuple):
@@ -108,7 +92,7 @@ def fill(
     weights = np.where(small, np.float32(SMALL_TRUST), np.float32(1))
     if trust is not None:
         weights *= trust
-    x = unit.back(_solver(cells.grid(guide)).solve(target, weights))
+    x = unit.back(plane_solver(cells.grid(guide)).solve(target, weights))
     confirmed = kept | (small & (np.abs(x - z) <= surfaces.jump_at(z)))
     x = np.where(confirmed, z, x)
     return grow_surfaces(
@@ -116,23 +100,8 @@ def fill(
     )
 
 
-def fill_fast(z: Array, surfaces: Surfaces, guide: validation.Reference) -> Array:
-    """Replace all pixels outside the kept surfaces by a solve for blocks of pixels."""
-    kept = surfaces.kept
-    unit = PlaneUnit.of(z, kept)
-    photo = shrink_photo(guide.pixels, _BLOCK)
-    blocks = shrink_depth(z, kept, _BLOCK)
-    levels = _FAST_LEVELS
-    grid = BilateralGrid(photo, _FAST_XY, levels, levels, reference_max=guide.highest)
-    coarse = unit.back(_solver(grid, _FAST_TOLERANCE).solve(unit.to(blocks)))
-    empty = np.isnan(blocks)
-    coarse = np.where(empty, coarse, blocks)
-    coarse = _continued(coarse, ~empty, empty, surfaces, unit, _BLOCK_GROWTH)
-    colour = _BLOCK_COLOUR * guide.highest / 255 * photo.shape[2] / 3
-    return expand_depth(coarse, guide.pixels, photo, z, kept, factor=_BLOCK, unit=colour)
-
-
-def _solver(grid: BilateralGrid, tolerance: float = 1e-3) -> BilateralSolver:
+def plane_solver(grid: BilateralGrid, tolerance: float = 1e-3) -> BilateralSolver:
+    """Return the solver of the planar model that fills holes."""
     return BilateralSolver(
         grid,
         _SMOOTHNESS,

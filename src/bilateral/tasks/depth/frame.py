@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from bilateral import validation
 from bilateral.filters.polish import polish
 from bilateral.filters.surfaces import smooth_depth
-from bilateral.tasks.depth.fill import Cells, fill, fill_fast
+from bilateral.tasks.depth.fill import Cells, fill
+from bilateral.tasks.depth.fill_fast import fill_fast
 from bilateral.tasks.depth.noise import Noise, estimate_noise
 from bilateral.tasks.depth.surfaces import Surfaces, find_surfaces
 
@@ -61,11 +62,12 @@ def refine_frame(
         Of the map. Default: estimated.
     """
     noise = estimate_noise(z) if noise is None else noise
-    surfaces = find_surfaces(z, noise, trust, small=not fast)
+    surfaces = find_surfaces(z, noise, trust)
     if not fast:
         return refine_surfaces(z, guide, trust, noise, surfaces, Cells())
+    hole = np.isnan(z)
     surfaces, z = _split(z, surfaces)
-    x = z if surfaces.kept.all() else fill_fast(z, surfaces, guide)
+    x = z if surfaces.kept.all() else fill_fast(z, surfaces, hole, guide)
     polynomial = (noise.a, 0.0, noise.b)
     x = smooth_depth(x, surfaces.kept, polynomial, scale=_POLISH_SCALE, limit=_MOST_MOVED)
     return Frame(x, z, surfaces.kept, noise)

@@ -17,7 +17,7 @@ from bilateral.tasks.depth.frame import refine_surfaces
 from bilateral.tasks.depth.matched import is_matched
 from bilateral.tasks.depth.noise import estimate_noise
 from bilateral.tasks.depth.surfaces import find_surfaces
-from bilateral.tasks.depth.video import VideoInput, refine_video
+from bilateral.tasks.depth.video.whole import VideoInput, refine_video
 
 Array = NDArray[Any]
 

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
 from bilateral.filters import video
-from bilateral.tasks.depth.averaging import SAME, Averaged, TemporalAverage
-from bilateral.tasks.depth.calming import FAST, MOVED
-from bilateral.tasks.depth.camera_noise import joint_noise
 from bilateral.tasks.depth.depth_input import DepthInput, depth_input
 from bilateral.tasks.depth.fill import Cells
 from bilateral.tasks.depth.frame import Frame, refine_surfaces
 from bilateral.tasks.depth.noise import Noise
 from bilateral.tasks.depth.surfaces import find_surfaces
+from bilateral.tasks.depth.video.averaging import DEPTH_TOLERANCE, SAME, Averaged, TemporalAverage
+from bilateral.tasks.depth.video.calming import FAST, MOVED
+from bilateral.tasks.depth.video.camera_noise import joint_noise
 
 Array = NDArray[Any]
 
@@ -111,8 +111,10 @@ def steady_video(
     parts = list(zip(frames, measured, guides, strict=True))
     forward, backward = _averages(parts), _averages(parts[::-1])[::-1]
     x = [_join(*three) for three in zip(frames, forward, backward, strict=True)]
-    limits = [_limit(*three) for three in zip(x, forward, backward, strict=True)]
-    return _calm(x, [frame.z for frame in frames], limits)
+    x = _restored(x, frames, measured, list(zip(forward, backward, strict=True)))
+    noises = [_noise(*three) for three in zip(x, forward, backward, strict=True)]
+    limits = [_limit(*three) for three in zip(noises, forward, backward, strict=True)]
+    return _calm(x, noises, limits)
 
 
 def _averages(parts: Iterable[tuple[Frame, Array, validation.Reference]]) -> list[Averaged]:
@@ -127,7 +129,7 @@ def _join(frame: Frame, forward: Averaged, backward: Averaged) -> Array:
     Where they disagree, data stay as they are and fillings come from the longer average.
     """
     n = _noise(frame.x, forward, backward)
-    past, future = (np.maximum(side.frames, 1).astype(np.float32) for side in (forward, backward))
+    past, future = (side.frames().astype(np.float32) for side in (forward, backward))
     middle = (forward.x + backward.x) / 2
     twice = np.where(np.abs(frame.x - forward.x) < SAME * n, frame.x, middle)
     mean = (past * forward.x + future * backward.x - twice) / (past + future - 1)
@@ -136,32 +138,46 @@ def _join(frame: Frame, forward: Averaged, backward: Averaged) -> Array:
     return np.where(agree, mean, np.where(frame.kept, frame.x, longer)).astype(np.float32)
 
 
+def _restored(
+    x: Sequence[Array],
+    frames: Sequence[Frame],
+    measured: Sequence[Array],
+    sides: Sequence[tuple[Averaged, Averaged]],
+) -> list[Array]:
+    """Replace fillings where a doubtful measurement agrees with the frames before and after."""
+    out = list(x)
+    for t in range(1, len(x) - 1):
+        z = measured[t]
+        limit = DEPTH_TOLERANCE * _noise(z, *sides[t])
+        with np.errstate(invalid="ignore"):
+            before, now, after = (np.abs(z - other) < limit for other in x[t - 1 : t + 2])
+        right = ~frames[t].kept & before & after & ~now
+        out[t] = np.where(right, (x[t - 1] + z + x[t + 1]) / 3, x[t])
+    return out
+
+
 def _noise(x: Array, forward: Averaged, backward: Averaged) -> Array:
     """Noise in time at each pixel; the larger of both directions."""
     return np.maximum(forward.noise(x), backward.noise(x))
 
 
-def _limit(x: Array, forward: Averaged, backward: Averaged) -> Array:
+def _limit(noise: Array, forward: Averaged, backward: Averaged) -> Array:
     """How far calming may move each pixel: less where the image moves."""
-    limit = _MOST * _noise(x, forward, backward)
+    limit = _MOST * noise
     for speed in (forward.speed, backward.speed):
         if speed is not None:
-            limit = np.minimum(
-                limit, _MOST * _noise(x, forward, backward) / (1 + (speed / FAST) ** 2)
-            )
+            limit = np.minimum(limit, _MOST * noise / (1 + (speed / FAST) ** 2))
     return limit.astype(np.float32)
 
 
-def _calm(x: list[Array], z: Sequence[Array], limits: Sequence[Array]) -> list[Array]:
+def _calm(x: list[Array], noises: Sequence[Array], limits: Sequence[Array]) -> list[Array]:
     """Move pixels half-way to the mean of the frames before and after, several times."""
     first = list(x)
     for _ in range(_PASSES):
         before = x[0]
         for t in range(1, len(x) - 1):
             now = x[t]
-            half_way = (before + 2 * now + x[t + 1]) / 4
-            with np.errstate(invalid="ignore"):
-                moved = np.abs(z[t - 1] - 2 * z[t] + z[t + 1]) > MOVED * limits[t] / _MOST
-            low, high = first[t] - limits[t], first[t] + limits[t]
-            before, x[t] = now, np.where(moved, now, np.clip(half_way, low, high))
+            bend = before - 2 * now + x[t + 1]
+            calmed = np.clip(now + bend / 4, first[t] - limits[t], first[t] + limits[t])
+            before, x[t] = now, np.where(np.abs(bend) > MOVED * noises[t], now, calmed)
     return x

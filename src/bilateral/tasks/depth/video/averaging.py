@@ -21,12 +21,11 @@ _RULES = video.AverageRules(
     least_shift=0.1,  # twice that
     most_shift=2.0,
     same=SAME,
-    slow=8.0,
     most=6,  # longer averages gain little and make the scene respond later
 )
 _PHOTO_TOLERANCE = 12.0
 """Noise of photographs, in grey levels."""
-_DEPTH_TOLERANCE = 4.0
+DEPTH_TOLERANCE = 4.0
 """Units of noise: a larger change of depth is motion."""
 _LEAST_MOTION = 0.15
 """A flow of fewer pixels is the error of its estimate: the camera stands."""
@@ -46,17 +45,21 @@ class Averaged(NamedTuple):
     """A frame averaged with the past."""
 
     x: NDArray[np.float32]
-    frames: NDArray[np.uint8]
-    """Number of frames in the average; 0 for a filling that was held as long as it may be."""
+    counts: NDArray[np.uint8]
+    """Number of frames in the average, plus `video.MEASURED` if a frame measured the depth."""
     speed: NDArray[np.float32] | None
     """Flow in pixels; None for the first frame of a scene."""
     noise: Noise
     """Noise in time."""
 
+    def frames(self) -> NDArray[np.uint8]:
+        """Return the number of frames in the average, at least 1."""
+        return np.asarray(np.maximum(self.counts & ~np.uint8(video.MEASURED), 1))
+
 
 class _Past(NamedTuple):
     x: Array
-    frames: Array
+    counts: Array
     photo: video.Photo
 
 
@@ -89,12 +92,12 @@ class TemporalAverage:
         if averaged is None:
             self._motion = video.NO_MOTION
             self._unit = abs(float(np.median(frame.x))) or 1.0
-            averaged = Averaged(frame.x, np.ones(frame.x.shape, np.uint8), None, frame.noise)
+            averaged = Averaged(frame.x, _first_counts(frame.kept), None, frame.noise)
         if self._smooth:
             a, b = frame.noise
             x = smooth_depth(averaged.x, frame.kept, (a, 0.0, b), scale=_SMOOTH_SCALE, limit=SAME)
             averaged = averaged._replace(x=x)
-        self._past = _Past(averaged.x, averaged.frames, photo)
+        self._past = _Past(averaged.x, averaged.counts, photo)
         return averaged
 
     def _with_past(
@@ -103,10 +106,10 @@ class TemporalAverage:
         """Average with the past; None after a cut."""
         motion, moving = self._camera_motion(past.photo, photo, frame.x)
         moved = video.warp_past(
-            past.x, past.frames, past.photo.packed, frame.x, motion, self._unit, frame.noise
+            past.x, past.counts, past.photo.packed, frame.x, motion, self._unit, frame.noise
         )
         change = video.depth_change(
-            frame.z, frame.x, moved.depth, moved.frames, frame.noise, moving
+            frame.z, frame.x, moved.depth, moved.counts, frame.noise, moving
         )
         noise = self._noise_in_time(frame.noise, change.noise_factor)
         compared = video.compare_past(
@@ -119,13 +122,13 @@ class TemporalAverage:
             change.c,
             noise,
             _PHOTO_TOLERANCE,
-            _DEPTH_TOLERANCE,
+            DEPTH_TOLERANCE,
         )
         if np.count_nonzero(compared.steadiness) < _CUT * frame.x.size:
             return None
         self._motion = motion
-        x, frames = video.average_past(frame.x, frame.kept, compared, moved, noise, _RULES)
-        return Averaged(x, frames, moved.speed, noise)
+        x, counts = video.average_past(frame.x, frame.kept, compared, moved, noise, _RULES)
+        return Averaged(x, counts, moved.speed, noise)
 
     def _camera_motion(
         self, before: video.Photo, now: video.Photo, x: Array
@@ -141,3 +144,8 @@ class TemporalAverage:
         most = float(np.clip(wobble, _MOST_FACTOR, _MOST_WOBBLE))
         factor = float(np.clip(factor, 1.0, most))
         return Noise(factor * noise.a, factor * noise.b)
+
+
+def _first_counts(kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Return the counts of the first frame of a scene."""
+    return np.where(kept, np.uint8(1 + video.MEASURED), np.uint8(1))

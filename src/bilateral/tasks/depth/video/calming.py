@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.filters import video
-from bilateral.tasks.depth.averaging import Averaged
-
-Array = NDArray[Any]
+from bilateral.tasks.depth.video.averaging import Averaged
 
 FAST = 15.0
 """Flow in pixels at which calming is half as strong: in a fast pan nobody sees flicker."""
 MOVED = 4 * 6**0.5
-"""Units of noise: a larger second difference of the data is motion. That of noise is sqrt(6)."""
+"""Units of noise: a larger second difference is motion. That of the noise itself is sqrt(6)."""
 _GAIN = 0.6
 """Part of the way to the predicted value."""
 _MOST = 1.2
@@ -26,18 +22,16 @@ class Calming:
     """Move each pixel towards the value that its last two results lead to."""
 
     def __init__(self) -> None:
-        self._results: list[Array] = []
-        self._data: list[Array] = []
+        self._results: list[NDArray[np.float32]] = []
 
-    def push(self, averaged: Averaged, z: NDArray[np.float32]) -> Array:
-        """Return the calmed frame; `z` are its data, NaN where unknown."""
+    def push(self, averaged: Averaged) -> NDArray[np.float32]:
+        """Return the calmed frame."""
         if averaged.speed is None:  # a new scene
-            self._results, self._data = [], []
+            self._results = []
         x = averaged.x
         if averaged.speed is not None and len(self._results) == 2:
             x = video.calm(
                 [x, *self._results],
-                [z, *self._data],
                 averaged.speed,
                 averaged.noise,
                 gain=_GAIN,
@@ -45,5 +39,5 @@ class Calming:
                 fast=FAST,
                 change=MOVED,
             )
-        self._results, self._data = [x, *self._results[:1]], [z, *self._data[:1]]
+        self._results = [x, *self._results[:1]]
         return x

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
 from bilateral.filters import video
-from bilateral.tasks.depth import camera_noise
-from bilateral.tasks.depth.averaging import TemporalAverage
-from bilateral.tasks.depth.calming import Calming
 from bilateral.tasks.depth.depth_input import DepthInput, depth_input
 from bilateral.tasks.depth.frame import Frame, refine_frame
 from bilateral.tasks.depth.noise import Noise
+from bilateral.tasks.depth.video import camera_noise
+from bilateral.tasks.depth.video.averaging import TemporalAverage
+from bilateral.tasks.depth.video.calming import Calming
 
 Array = NDArray[Any]
 
@@ -28,7 +28,7 @@ class DepthStream:
     not change. Moving things, and all pixels after a cut to another scene, start anew. Changes of
     exposure count as such, not as motion. Frames should follow each other by at most some 100 ms.
 
-    The stream stores the last frames in some 31 bytes per pixel, whatever its length. A stream
+    The stream stores the last frames in some 22 bytes per pixel, whatever its length. A stream
     belongs to one camera and is not safe to use from several threads at once.
 
     Parameters
@@ -76,7 +76,7 @@ class DepthStream:
         """Forget all frames, for example before those of another camera."""
         self._average, self._calming = TemporalAverage(smooth=True), Calming()
         self._shape: tuple[int, int] | None = None
-        self._last: Frame | None = None
+        self._last: tuple[NDArray[np.float32], Noise] | None = None  # refined frame
         self._frames = 0  # of the current scene
         self._noises: list[Noise] = []
 
@@ -114,8 +114,8 @@ class DepthStream:
         checked = depth_input(depth, shape, confidence, mask, self._invalid, self._dtype)
         frame = self._refined(checked, guide)
         averaged = self._average.push(frame, checked.z, video.photo(*guide))
-        x = self._calming.push(averaged, frame.z)
-        self._shape, self._last = shape, frame
+        x = self._calming.push(averaged)
+        self._shape, self._last = shape, (frame.x, frame.noise)
         self._frames = 1 if averaged.speed is None else self._frames + 1
         # A copy, since the stream keeps its results to calm the next frames.
         return validation.as_dtype(x.reshape(checked.shape).copy(), checked.dtype)
@@ -127,7 +127,8 @@ class DepthStream:
             validation.some_known("depth", known)
             validation.warn_of_zeros("depth", z, known, stacklevel=5)
         elif not known.any():
-            return self._last._replace(z=z, kept=np.zeros_like(known))
+            x, noise = self._last
+            return Frame(x, z, np.zeros_like(known), noise)
         return refine_frame(z, guide, given.trust, fast=True, noise=self._noise(given))
 
     def _noise(self, given: DepthInput) -> Noise:

@@ -1,0 +1,1 @@
+"""Refinement of depth videos: live streams, and videos whose future is known."""
