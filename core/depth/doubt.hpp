@@ -22,14 +22,14 @@ inline constexpr float doubt_support = 0.2f, least_neighbours = 6;
 inline constexpr float doubt_support_between = 0.4f;
 // A ramp is a slanted surface, not a flying pixel, if its slopes differ by less than this fraction.
 inline constexpr float doubt_slant = 0.5f;
-// The same if one side alone continues the slope, within this part of a jump and of the slope. A
-// slope of more jumps than `doubt_steepest` is a skirt between two surfaces.
+// The same if one side alone continues the slope over three steps, within this part of a jump and
+// of the slope. Skirts between two surfaces are shorter, or steeper than `doubt_steepest` jumps.
 inline constexpr float doubt_bend = 0.5f, doubt_bend_slope = 0.15f, doubt_steepest = 3;
 
 namespace detail {
 
-// The farthest neighbour: two steps of two pixels.
-inline constexpr std::size_t doubt_reach = 4;
+// The farthest neighbour: three steps of two pixels.
+inline constexpr std::size_t doubt_reach = 6;
 
 struct Offset {
   std::ptrdiff_t y, x;
@@ -55,8 +55,10 @@ BILATERAL_INLINE void doubt_row_body(const float* center, std::ptrdiff_t pitch, 
     const float* __restrict z = center;
     const float* __restrict p1 = center + o;
     const float* __restrict p2 = center + 2 * o;
+    const float* __restrict p3 = center + 3 * o;
     const float* __restrict m1 = center - o;
     const float* __restrict m2 = center - 2 * o;
+    const float* __restrict m3 = center - 3 * o;
     for (std::size_t i = 0; i < n; ++i) {
       const float unit = jump(z[i]);
       const float d = p1[i] - z[i], e = z[i] - m1[i];
@@ -64,12 +66,13 @@ BILATERAL_INLINE void doubt_row_body(const float* center, std::ptrdiff_t pitch, 
       const float slack = 0.5f * doubt_slant * std::abs(d + e);
       const bool slanted = (std::abs(d - e) < slack) && (std::abs(p2[i] - p1[i] - d) < slack) &&
                            (std::abs(m1[i] - m2[i] - e) < slack);
-      const float bend = doubt_bend * unit, steepest = doubt_steepest * unit;
-      const float size_d = std::abs(d), size_e = std::abs(e);
-      const bool joins_d =
-          (size_d < steepest) && (std::abs(p2[i] - p1[i] - d) < bend + doubt_bend_slope * size_d);
-      const bool joins_e =
-          (size_e < steepest) && (std::abs(m1[i] - m2[i] - e) < bend + doubt_bend_slope * size_e);
+      const float steepest = doubt_steepest * unit, size_d = std::abs(d), size_e = std::abs(e);
+      const float slack_d = doubt_bend * unit + doubt_bend_slope * size_d;
+      const float slack_e = doubt_bend * unit + doubt_bend_slope * size_e;
+      const bool joins_d = (size_d < steepest) && (std::abs(p2[i] - p1[i] - d) < slack_d) &&
+                           (std::abs(p3[i] - p2[i] - d) < slack_d);
+      const bool joins_e = (size_e < steepest) && (std::abs(m1[i] - m2[i] - e) < slack_e) &&
+                           (std::abs(m2[i] - m3[i] - e) < slack_e);
       const bool known_d = d == d, known_e = e == e;
       const bool steep = (least > unit) || (most < -unit);
       const bool sliver = (!known_d && (std::abs(e) > unit)) || (!known_e && (std::abs(d) > unit));

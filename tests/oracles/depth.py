@@ -33,16 +33,18 @@ def find_doubt(z: Map, jump: Polynomial) -> Mask:
         doubt = nearer = farther = False
         same = near = 0
         for dy, dx in LINES:
-            m2, m1, p1, p2 = (at(z, y + k * dy, x + k * dx) for k in (-2, -1, 1, 2))
+            steps = (-3, -2, -1, 1, 2, 3)
+            m3, m2, m1, p1, p2, p3 = (at(z, y + k * dy, x + k * dx) for k in steps)
             ahead, behind = p1 - centre, centre - m1
             if math.isfinite(p1) and math.isfinite(m1):
                 steep = min(ahead, behind) > unit or max(ahead, behind) < -unit
                 slack = 0.25 * abs(ahead + behind)
                 slopes = [ahead - behind, p2 - p1 - ahead, m1 - m2 - behind]
                 slanted = all(abs(s) < slack for s in slopes)
-                for slope, bend in ((ahead, slopes[1]), (behind, slopes[2])):
+                for slope, *others in ((ahead, p2 - p1, p3 - p2), (behind, m1 - m2, m2 - m3)):
                     slack = 0.5 * unit + 0.15 * abs(slope)
-                    slanted |= abs(slope) < 3 * unit and abs(bend) < slack
+                    bends = [abs(other - slope) < slack for other in others]
+                    slanted |= abs(slope) < 3 * unit and all(bends)
                 doubt |= steep and not slanted
             elif math.isfinite(p1) or math.isfinite(m1):
                 doubt |= abs(ahead if math.isfinite(p1) else behind) > unit
