@@ -59,31 +59,32 @@ BILATERAL_INLINE void doubt_row_body(const float* center, std::ptrdiff_t pitch, 
     const float* __restrict m1 = center - o;
     const float* __restrict m2 = center - 2 * o;
     const float* __restrict m3 = center - 3 * o;
+    // Arithmetic instead of conditions lets the compiler use vectors. Unknown depths make sums NaN.
     for (std::size_t i = 0; i < n; ++i) {
-      const float unit = jump(z[i]);
-      const float d = p1[i] - z[i], e = z[i] - m1[i];
+      const float unit = jump(z[i]), d = p1[i] - z[i], e = z[i] - m1[i];
+      const float size_d = std::abs(d), size_e = std::abs(e);
+      const float known_d = d == d ? 1.0f : 0.0f, known_e = e == e ? 1.0f : 0.0f;
+      const float far_d = size_d > unit ? 1.0f : 0.0f, far_e = size_e > unit ? 1.0f : 0.0f;
       const float least = std::min(d, e), most = std::max(d, e);
+      const float steep = std::max(least, -most) > unit ? known_d * known_e : 0.0f;
+      const float bend_d = std::abs(p2[i] - p1[i] - d), bend_e = std::abs(m1[i] - m2[i] - e);
+      const float bends = std::max(std::max(bend_d, bend_e), std::abs(d - e));
       const float slack = 0.5f * doubt_slant * std::abs(d + e);
-      const bool slanted = (std::abs(d - e) < slack) && (std::abs(p2[i] - p1[i] - d) < slack) &&
-                           (std::abs(m1[i] - m2[i] - e) < slack);
-      const float steepest = doubt_steepest * unit, size_d = std::abs(d), size_e = std::abs(e);
-      const float slack_d = doubt_bend * unit + doubt_bend_slope * size_d;
-      const float slack_e = doubt_bend * unit + doubt_bend_slope * size_e;
-      const bool joins_d = (size_d < steepest) && (std::abs(p2[i] - p1[i] - d) < slack_d) &&
-                           (std::abs(p3[i] - p2[i] - d) < slack_d);
-      const bool joins_e = (size_e < steepest) && (std::abs(m1[i] - m2[i] - e) < slack_e) &&
-                           (std::abs(m2[i] - m3[i] - e) < slack_e);
-      const bool known_d = d == d, known_e = e == e;
-      const bool steep = (least > unit) || (most < -unit);
-      const bool sliver = (!known_d && (std::abs(e) > unit)) || (!known_e && (std::abs(d) > unit));
-      const bool surface = slanted || joins_d || joins_e;
-      const bool hit = (known_d && known_e && steep && !surface) || sliver;
-      ramp[i] = hit ? 1.0f : ramp[i];
-      same[i] +=
-          (std::abs(d) < steps * unit ? 1.0f : 0.0f) + (std::abs(e) < steps * unit ? 1.0f : 0.0f);
-      nearer[i] = d < -unit || e > unit ? 1.0f : nearer[i];
-      farther[i] = d > unit || e < -unit ? 1.0f : farther[i];
-      near[i] += (known_d ? 1.0f : 0.0f) + (known_e ? 1.0f : 0.0f);
+      const float slanted = bends + 0.0f * (bend_d + bend_e) < slack ? 1.0f : 0.0f;
+      // Whether one side continues the slope; the first argument of std::max may be NaN.
+      const float off_d = std::max(std::abs(p3[i] - p2[i] - d), bend_d) - doubt_bend * unit;
+      const float off_e = std::max(std::abs(m2[i] - m3[i] - e), bend_e) - doubt_bend * unit;
+      const float steepest = doubt_steepest * unit;
+      const float ends_d = std::max(off_d - doubt_bend_slope * size_d, size_d - steepest);
+      const float ends_e = std::max(off_e - doubt_bend_slope * size_e, size_e - steepest);
+      const float joins = (ends_d < 0 ? 1.0f : 0.0f) + (ends_e < 0 ? 1.0f : 0.0f);
+      const float flying = slanted + joins > 0 ? 0.0f : steep;
+      const float sliver = (1 - known_d) * far_e + (1 - known_e) * far_d;
+      ramp[i] = std::max(ramp[i], flying + sliver);
+      same[i] += (size_d < steps * unit ? 1.0f : 0.0f) + (size_e < steps * unit ? 1.0f : 0.0f);
+      nearer[i] += (d < -unit ? 1.0f : 0.0f) + (e > unit ? 1.0f : 0.0f);
+      farther[i] += (d > unit ? 1.0f : 0.0f) + (e < -unit ? 1.0f : 0.0f);
+      near[i] += known_d + known_e;
     }
   }
 }
