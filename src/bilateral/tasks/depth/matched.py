@@ -27,7 +27,8 @@ _HOLED_DISORDER = 1.2e-3
 """The same for maps with holes, which are at most 5.4e-4 for cameras."""
 _LEAST_ALIGNMENT = 0.3
 """Log-ratio of the photograph's contrast at edges of the map and beside them: at most 0.2 for maps
-of matching without a left-right check, 0.4 and more for all others with disorder, even with bad photographs."""
+of matching without a left-right check, 0.4 and more for all others with disorder, even with bad
+photographs."""
 _CONTRAST_RADIUS, _BESIDE_RADIUS, _GAP_RADIUS = 2, 15, 4
 """Contrast is taken over 5 x 5 pixels; "beside" is from 5 to 15 pixels away."""
 _LEAST_CONTRAST, _SPEAK_RADIUS = 12.0, 8
