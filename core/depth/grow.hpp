@@ -67,7 +67,7 @@ class PlaneFit {
 };
 
 // Fits a plane to the kept pixels around a pixel that belong to its surface: first to those near
-// it, then to all of a larger window that lie on the first plane.
+// it, then to all of a larger window that lie on that plane.
 inline LocalPlane fit_plane(const float* z, const bool* kept, std::size_t height, std::size_t width,
                             Place at, Jump jump, PlaneUnit unit) {
   constexpr std::size_t near_radius = 4, wide_radius = 8, wide_stride = 2;
@@ -87,7 +87,16 @@ inline LocalPlane fit_plane(const float* z, const bool* kept, std::size_t height
   PlaneFit near;
   each(near_radius, 1, [&](float depth, float dx, float dy) {
     const float steps = std::max({std::abs(dx), std::abs(dy), 1.0f});
-    if (std::abs(depth - center) <= steps * step) near.add(dx, dy, unit(depth) - origin);
+    if (!(std::abs(depth - center) <= steps * step)) return;
+    // Half-way, another surface would differ by too much already.
+    const auto half = [](std::size_t from, float way) {
+      return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(from) +
+                                      static_cast<std::ptrdiff_t>(0.5f * way));
+    };
+    const std::size_t middle = half(at.y, dy) * width + half(at.x, dx);
+    const float half_steps = std::max(0.5f * steps, 1.0f);
+    if (kept[middle] && std::abs(z[middle] - center) <= half_steps * step)
+      near.add(dx, dy, unit(depth) - origin);
   });
   LocalPlane plane = near.plane(near_ridge);
   const float tolerance = unit.inverse ? step / (center * center) : step;  // in the planes' unit

@@ -25,7 +25,7 @@ from support.strategies import seeds
 Array = NDArray[Any]
 
 JUMPS = [(0.6, 0.0, 0.0), (0.01, 0.015, 0.0), (0.004, 0.015, 0.01)]
-GROWTH = Growth(bias=12.0, drift=0.05, slope_reach=128.0)
+GROWTH = Growth(bias=12.0, drift=0.035, slope_reach=256.0)
 
 
 @st.composite
@@ -121,6 +121,45 @@ def test_a_filling_takes_the_surface_closest_to_it() -> None:
         columns = found[10]
         assert ((columns < 1.2) | (columns > 1.8)).all()
         assert abs(int(np.argmax(columns > 1.5)) - edge) <= 1
+
+
+def test_a_doubtful_pixel_on_a_continued_plane_keeps_its_depth() -> None:
+    x = np.tile(np.arange(60, dtype=np.float32), (30, 1))
+    plane = 2 + 0.002 * x
+    kept = (x < 30) | (x > 57)  # the range of the kept depths bounds the others
+    measured = plane.copy()
+    measured[:, 40] += 0.02  # within half a jump
+    measured[:, 41] += 0.2
+    measured[:, 45:58] = np.nan
+    filling = np.where(kept, plane, plane + 0.5)
+    jump = (0.05, 0.0, 0.0)
+    found = grow_surfaces(filling, kept, measured, jump, inverse=False, growth=GROWTH)
+    np.testing.assert_array_equal(found[:, 30:41], measured[:, 30:41])
+    assert np.abs(found - plane)[:, 41:45].max() < 0.02
+    assert np.abs(found - plane).max() < 0.1
+
+
+def test_a_slope_is_a_surface_even_beside_flying_pixels() -> None:
+    rng = np.random.default_rng(0)
+    x = np.arange(60.0)
+    bent = np.where(x < 20, 1.0, 1.0 + 0.01 * (x - 20) + 0.001 * (x - 20) ** 2)
+    z = np.tile(np.where(x < 36, bent, 5.0), (40, 1))
+    z[:, 34:38] = rng.uniform(1.5, 5, (40, 4))
+    doubt = find_doubt(z.astype(np.float32), (0.05, 0.0, 0.0))
+    assert doubt[:, 34:38].mean() > 0.8
+    assert doubt[:, :32].mean() < 0.02
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@pytest.mark.parametrize("gap", [0.6, 2.0])
+def test_a_skirt_between_two_surfaces_is_doubted(width: int, gap: float) -> None:
+    x = np.arange(60.0)
+    ramp = np.clip((x - 29) / (width + 1), 0, 1)
+    z = np.tile(1 + gap * ramp, (40, 1)).astype(np.float32)
+    doubt = find_doubt(z, (0.05, 0.0, 0.0))
+    np.testing.assert_array_equal(doubt[20, 30 : 30 + width], True)
+    assert not doubt[:, :26].any()
+    assert not doubt[:, 36:].any()
 
 
 @examples(20)

@@ -25,7 +25,7 @@ _CAUTIOUS = Schedule((2.0, 0.5))
 """Keeps thin structures, but also outliers that agree with each other."""
 _UNIT_PER_RANGE = 0.03
 """Size of an edge, relative to the range of the map."""
-LEAST_WEIGHT = 1e-9
+_LEAST_WEIGHT = 1e-9
 _MAX_DEVIATION = 100.0
 """Data are clipped at this many units from the median, so that no outlier spoils the variance
 around it."""
@@ -116,7 +116,7 @@ def _first_weights(
     sigma_rgb = 64 * _contrast(guide)
     data = np.where(known, np.clip(z, -_MAX_DEVIATION, _MAX_DEVIATION), np.nan)
     c = edge_aware_variance(data, guide.pixels, 32, sigma_rgb, 3.0, reference_max=guide.highest)
-    c = np.where(c > LEAST_WEIGHT, c, 0) * trust
+    c = np.where(c > _LEAST_WEIGHT, c, 0) * trust
     if view is not None:
         c[:, : view.margin(z, known)] = 0
     return c if c.any() else trust

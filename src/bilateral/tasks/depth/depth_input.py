@@ -16,8 +16,56 @@ _LEAST_NOISE = 1e-6
 """Noise of a map whose median is 0."""
 
 
+_LEAST_WEIGHT = 1e-9
+"""Pixels with less confidence than this part of the highest are unknown."""
+
+
+class CheckedDepth(NamedTuple):
+    """A depth map whose shape and options are right."""
+
+    values: Array
+    """(H, W) floating point; anything where unknown."""
+    known: NDArray[np.bool_]
+    weights: NDArray[np.float32] | None
+    """Confidences up to 1; None if none were given."""
+    shape: tuple[int, ...]
+    """Of the result."""
+    dtype: np.dtype[Any]
+    """Of the result."""
+
+    def trust(self) -> NDArray[np.float32]:
+        """Return the weight of each pixel: at most 1, and 0 where it is unknown."""
+        if self.weights is None:
+            return self.known.astype(np.float32)
+        return np.where(self.known, self.weights, np.float32(0))
+
+
+def check_depth(
+    depth: ArrayLike,
+    shape: tuple[int, ...],
+    confidence: ArrayLike | None,
+    mask: ArrayLike | None,
+    invalid: tuple[float, ...],
+    dtype: DTypeLike | None,
+) -> CheckedDepth:
+    """Check a map of the photograph's `shape`; `invalid` values are unknown."""
+    checked = validation.depth_target(depth, shape, dtype)
+    values = checked.values[..., 0]
+    known = np.isfinite(values)
+    for value in invalid:
+        known &= values != value
+    if mask is not None:
+        known &= validation.mask("mask", mask, shape)
+    weights = None
+    if confidence is not None:
+        given = validation.pixel_weights("confidence", confidence, shape, np.dtype(np.float64))
+        weights = (given / (float(given.max()) or 1.0)).astype(np.float32)
+        known &= weights > _LEAST_WEIGHT
+    return CheckedDepth(values, known, weights, checked.shape, checked.dtype)
+
+
 class DepthInput(NamedTuple):
-    """A checked depth map."""
+    """A checked depth map in the form of the recipe for depth cameras."""
 
     z: NDArray[np.float32]
     """Depths; NaN where unknown."""
@@ -47,20 +95,9 @@ def depth_input(
     invalid: tuple[float, ...],
     dtype: DTypeLike | None,
 ) -> DepthInput:
-    """Check a map of the photograph's `shape`; `invalid` values are unknown."""
-    checked = validation.depth_target(depth, shape, dtype)
-    values = checked.values[..., 0]
-    known = np.isfinite(values)
-    for value in invalid:
-        known &= values != value
-    if mask is not None:
-        known &= validation.mask("mask", mask, shape)
-    trust = None
-    if confidence is not None:
-        weights = validation.pixel_weights("confidence", confidence, shape, np.dtype(np.float64))
-        trust = (weights / (float(weights.max()) or 1.0)).astype(np.float32)
-        known &= trust > 0
+    """Check a map of the photograph's `shape`; values too large for float32 are unknown."""
+    checked = check_depth(depth, shape, confidence, mask, invalid, dtype)
     with np.errstate(over="ignore"):
-        z = np.where(known, values, np.nan).astype(np.float32)
-    z[np.isinf(z)] = np.nan  # too large for float32
-    return DepthInput(z, trust, checked.shape, checked.dtype)
+        z = np.where(checked.known, checked.values, np.nan).astype(np.float32)
+    z[np.isinf(z)] = np.nan
+    return DepthInput(z, checked.weights, checked.shape, checked.dtype)

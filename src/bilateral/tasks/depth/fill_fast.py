@@ -32,9 +32,7 @@ _BLOCK_COLOUR = 60.0
 """Colour difference in 8-bit levels, summed over RGB, that counts as much as a block away."""
 
 
-def fill_fast(
-    z: Array, surfaces: Surfaces, hole: NDArray[np.bool_], guide: validation.Reference
-) -> Array:
+def fill_fast(z: Array, surfaces: Surfaces, measured: Array, guide: validation.Reference) -> Array:
     """Replace all pixels that lie on no surface.
 
     The solution for blocks only tells the surfaces apart. Those are continued pixel by pixel, so
@@ -52,4 +50,6 @@ def fill_fast(
     x = expand_depth(coarse, guide.pixels, photo, z, kept, factor=_BLOCK, unit=colour)
     confirmed = kept | (small & (np.abs(x - z) <= surfaces.jump_at(z)))
     x = np.where(confirmed, z, x)
-    return grow_surfaces(x, confirmed, hole, surfaces.jump, inverse=unit.inverse, growth=_GROWTH)
+    return grow_surfaces(
+        x, confirmed, measured, surfaces.jump, inverse=unit.inverse, growth=_GROWTH
+    )

@@ -65,9 +65,9 @@ def refine_frame(
     surfaces = find_surfaces(z, noise, trust)
     if not fast:
         return refine_surfaces(z, guide, trust, noise, surfaces, Cells())
-    hole = np.isnan(z)
+    measured = z
     surfaces, z = _split(z, surfaces)
-    x = z if surfaces.kept.all() else fill_fast(z, surfaces, hole, guide)
+    x = z if surfaces.kept.all() else fill_fast(z, surfaces, measured, guide)
     polynomial = (noise.a, 0.0, noise.b)
     x = smooth_depth(x, surfaces.kept, polynomial, scale=_POLISH_SCALE, limit=_MOST_MOVED)
     return Frame(x, z, surfaces.kept, noise)

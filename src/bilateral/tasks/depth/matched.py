@@ -20,14 +20,15 @@ Array = NDArray[Any]
 
 _DENSE, _LEAST_KNOWN = 0.9, 0.8
 """Matching gives most pixels a value; depth cameras leave holes."""
-_LEAST_DISORDER = 2.0e-4
-"""Part of doubtful pixels times part of pixels outside large surfaces: 2.7e-4 and more for ten maps
-of matching, at most 1.5e-4 for the dense maps of cameras that were measured."""
-_HOLED_DISORDER = 1.0e-3
-"""The same for maps with holes: 10e-4 and more for matching, at most 4.7e-4 for cameras."""
+_LEAST_DISORDER = 2.5e-4
+"""Part of doubtful pixels times part of pixels outside large surfaces: 4.2e-4 and more for nine of
+ten maps of matching, at most 1.7e-4 for the dense maps of cameras that were measured."""
+_HOLED_DISORDER = 1.2e-3
+"""The same for maps with holes, which are at most 3.2e-4 for cameras."""
 _LEAST_ALIGNMENT = 0.3
 """Log-ratio of the photograph's contrast at edges of the map and beside them: at most 0.2 for maps
-of matching, 0.4 and more for all others with disorder, even with bad photographs."""
+of matching without a left-right check, 0.4 and more for all others with disorder, even with bad
+photographs."""
 _CONTRAST_RADIUS, _BESIDE_RADIUS, _GAP_RADIUS = 2, 15, 4
 """Contrast is taken over 5 x 5 pixels; "beside" is from 5 to 15 pixels away."""
 _LEAST_CONTRAST, _SPEAK_RADIUS = 12.0, 8

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
-from bilateral.tasks.depth.annealed import LEAST_WEIGHT, edge_size, refine_whole
+from bilateral.tasks.depth.annealed import edge_size, refine_whole
+from bilateral.tasks.depth.depth_input import check_depth
 from bilateral.tasks.depth.enlarged import refine_enlarged
 from bilateral.tasks.depth.fill import SMALL_TRUST, Cells
 from bilateral.tasks.depth.frame import refine_surfaces
@@ -142,13 +143,10 @@ def refine_depth(
         return refine_video(frames, unknown, cells, reference_max, dtype)
     validation.depth_not_swapped("refine_depth", "depth", depth, reference)
     guide = validation.reference(reference, reference_max)
-    shape = guide.pixels.shape[:2]
-    checked = validation.depth_target(depth, shape, dtype)
-    values = checked.values[..., 0].astype(np.float64)
-    trust = _trust(values, confidence, mask, unknown)
-    known = trust > 0
-    validation.some_known("depth", known)
-    validation.warn_of_zeros("depth", values, known, stacklevel=3)
+    checked = check_depth(depth, guide.pixels.shape[:2], confidence, mask, unknown, dtype)
+    values, trust = checked.values.astype(np.float64), checked.trust()
+    validation.some_known("depth", checked.known)
+    validation.warn_of_zeros("depth", values, checked.known, stacklevel=3)
     x = None
     if kind.camera and unit is None:
         x, trust = _camera(values, trust, guide, cells)
@@ -195,16 +193,3 @@ def _whole(
     if unit == 0:  # all values are equal
         return np.full(values.shape, float(np.median(values[known])))
     return refine_whole(values, trust, guide, grid, unit, stereo=kind.stereo)
-
-
-def _trust(
-    values: Array, confidence: ArrayLike | None, mask: ArrayLike | None, unknown: tuple[float, ...]
-) -> Array:
-    """A weight per pixel: at most 1, and 0 where the value is unknown."""
-    trust = validation.pixel_weights("confidence", confidence, values.shape, np.dtype(np.float64))
-    largest = float(trust.max())
-    known = np.isfinite(values) & ~np.isin(values, unknown)
-    if mask is not None:
-        known &= validation.mask("mask", mask, values.shape)
-    weights = np.where(known, trust / (largest or 1.0), 0).astype(np.float32)
-    return np.where(weights > LEAST_WEIGHT, weights, 0)
