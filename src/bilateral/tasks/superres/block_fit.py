@@ -73,6 +73,11 @@ class LowResolution(NamedTuple):
         return BlockMeans(self.values, shape, gain * self.weights * relative)
 
 
+def noisiness(noise: MapNoise) -> float:
+    """Return 1 for a noisy map, and less for one whose differences are mostly surface."""
+    return min(1.0, _NOISY * noise.level / noise.roughness) if noise.roughness > 0 else 1.0
+
+
 def fit_block_means(x: Array, low: LowResolution, scene: Scene) -> Array:
     """Improve the estimate x: rounds on the grid, then on the pixels from coarse to fine.
 
@@ -82,9 +87,7 @@ def fit_block_means(x: Array, low: LowResolution, scene: Scene) -> Array:
     low : LowResolution
     scene : Scene
     """
-    noise = low.noise
-    ratio = _NOISY * noise.level / noise.roughness if noise.roughness > 0 else 1.0
-    gain = 1 / min(1.0, max(ratio, _LEAST_RATIO)) ** 2
+    gain = 1 / max(noisiness(low.noise), _LEAST_RATIO) ** 2
     solver = BilateralSolver(scene.grid, _ROUND_SMOOTHNESS)
     for _ in range(_ROUNDS):
         target, confidence = low.observe(x, gain).back_project(x)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.filters import resize
-from bilateral.tasks.superres.block_fit import LowResolution, reduce_map
+from bilateral.tasks.superres.block_fit import LowResolution, noisiness, reduce_map
 from bilateral.tasks.superres.noise import MapNoise
 
 Array = NDArray[Any]
@@ -53,10 +53,19 @@ def blend_with_bicubic(x: Array, low: LowResolution, pixels: Array, enlarge: Enl
     trust = _trust(low, reduce_map(pixels, low.values.shape), x.size / low.values.size, enlarge)
     if trust.min() >= 1:
         return x
-    bicubic = resize.bicubic(low.values, x.shape)
+    bicubic = _bicubic(low, x.shape)
     share = np.clip(resize.bilinear(trust, x.shape), 0, 1).astype(x.dtype)
     blend: Array = bicubic + share * (x - bicubic)
     return blend
+
+
+def _bicubic(low: LowResolution, shape: tuple[int, ...]) -> Array:
+    """Enlarge without the photograph. Without noise, the block means should match the data."""
+    x = resize.bicubic(low.values, shape)
+    error = low.values - reduce_map(x, (low.values.shape[0], low.values.shape[1]))
+    correction = resize.bicubic(error, shape) * (1 - noisiness(low.noise))
+    enlarged: Array = x + correction.astype(x.dtype)
+    return enlarged
 
 
 def _trust(low: LowResolution, pixels: Array, area: float, enlarge: Enlarge) -> Array:
@@ -69,10 +78,9 @@ def _trust(low: LowResolution, pixels: Array, area: float, enlarge: Enlarge) -> 
     if not whole.any():
         return np.ones((1, 1), values.dtype)
     reduced = np.where(whole, reduced, reduce_map(values, half)).astype(values.dtype)
-    guided = enlarge(
-        LowResolution(reduced, whole.astype(values.dtype), MapNoise.of(reduced, whole)), pixels
-    )
-    bicubic = resize.bicubic(reduced, values.shape)
+    halved = LowResolution(reduced, whole.astype(values.dtype), MapNoise.of(reduced, whole))
+    guided = enlarge(halved, pixels)
+    bicubic = _bicubic(halved, values.shape)
     # least squares: values = bicubic + share * (guided - bicubic)
     product, square = ((values - bicubic) * (guided - bicubic), (guided - bicubic) ** 2)
     tiles = tuple(math.ceil(n / _TILE) for n in values.shape)
