@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 _FILTER_SIGMAS = (16, 16)
 
-_ROUNDS = 3
+_ROUNDS = 2
 """Rounds of back-projection. Each moves the block means about as far as their noise allows."""
 _ROUND_SMOOTHNESS = 0.7
 """For confidences that sum to 1 over a low-resolution pixel of a noisy map."""
@@ -39,9 +39,9 @@ _SLOPES = 2.0
 """Weight of the slopes beside the noise."""
 _MOST_GAIN = 100.0
 """Largest weight of a low-resolution pixel on the graph of pixels, relative to a noisy map's."""
-_COARSE_PASS = (1, 30)
+_COARSE_PASS = (1, 24)
 """Rounds of reweighting and steps at lower resolutions. Their pixels are few."""
-_FINE_PASS = (2, 22)
+_FINE_PASS = (2, 15)
 
 
 class Scene(NamedTuple):
@@ -96,20 +96,24 @@ def fit_block_means(x: Array, low: LowResolution, scene: Scene) -> Array:
         x = scene.smooth(solver.solve((confidence * target + anchor * x) / total, total))
     factor = math.sqrt(x.size / low.values.size)
     # Blocks of two pixels are the smallest that a reduced photograph can divide.
-    for octave in range(math.floor(math.log2(factor) + 1e-9) - 1, 0, -1):
-        x = scene.smooth(_polish_reduced(x, low, scene, 2**octave))
+    octaves = math.floor(math.log2(factor) + 1e-9) - 1
+    for photo in reversed(_pyramid(scene.pixels, low.values.shape, octaves)):
+        reduced = reduce_map(x, (photo.shape[0], photo.shape[1]))
+        # few steps reach far at a low resolution
+        change = _polish(reduced, low, photo, scene.white, _COARSE_PASS) - reduced
+        x = scene.smooth(x + resize.bilinear(change, x.shape))
     return _polish(x, low, scene.pixels, scene.white, _FINE_PASS)
 
 
-def _polish_reduced(x: Array, low: LowResolution, scene: Scene, scale: int) -> Array:
-    """Polish at a lower resolution, where few steps reach far, and interpolate the change."""
-    rows, columns = (
-        max(m, round(n / scale)) for n, m in zip(x.shape, low.values.shape, strict=True)
-    )
-    reduced = reduce_map(x, (rows, columns))
-    pixels = reduce_map(scene.pixels, (rows, columns))
-    change = _polish(reduced, low, pixels, scene.white, _COARSE_PASS) - reduced
-    return x + resize.bilinear(change, x.shape)
+def _pyramid(pixels: Array, least: tuple[int, ...], octaves: int) -> list[Array]:
+    """Return the photograph at a half, a quarter ... of its resolution, no smaller than `least`."""
+    photos: list[Array] = []
+    for octave in range(1, octaves + 1):
+        rows, columns = (
+            max(m, round(n / 2**octave)) for n, m in zip(pixels.shape[:2], least, strict=True)
+        )
+        photos.append(reduce_map(photos[-1] if photos else pixels, (rows, columns)))
+    return photos
 
 
 def reduce_map(image: Array, shape: tuple[int, int]) -> Array:

@@ -30,7 +30,7 @@ _WHOLE_MAP = 2.0
 _NOISE = 2.0
 """Weight of full trust, in units of the noise's variance. The halved map shares its noise with the
 map, which favours the bicubic one; and a noisy map needs the photograph."""
-_MIDDLE, _PER_OCTAVE, _WIDTH = 0.35, 0.07, 0.2
+_MIDDLE, _PER_OCTAVE, _WIDTH = 0.28, 0.07, 0.2
 """Share of the guided map in the best prediction at which the trust is a half; how much lower that
 share is for each octave of the factor above the first; and the range from no trust to full."""
 
