@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bilateral
 from bilateral import BlockMeans
 from bilateral.filters import resize
 from bilateral.tasks import superres_depth
@@ -47,6 +48,19 @@ def test_each_preset_beats_bicubic_and_the_best_is_best(factor: int, noise: floa
     assert error["best"] < 0.7 * bicubic
     assert error["best"] < 0.9 * min(error["fast"], error["paper"])
     assert max(error["fast"], error["paper"]) < 1.1 * bicubic
+
+
+def test_the_papers_preset_is_the_papers_pipeline() -> None:
+    photo, depth = scene()
+    low = lowered(depth, (24, 32), 3.0)
+    support = bilateral.confidence.upsampling_support(depth.shape, 4, overlap="sum")
+    support *= low.size / (4 * support.sum())
+    solver = bilateral.BilateralSolver(
+        bilateral.BilateralGrid(photo, 8, 4, 3), 0.6, method="paper", max_iterations=15
+    )
+    x = solver.solve(resize.bicubic(low, depth.shape), support)
+    x = bilateral.median(bilateral.domain_transform(x, photo, 16, 16), 5)
+    assert rmse(superres_depth(low, photo, preset="paper"), x) < 0.05
 
 
 @pytest.mark.parametrize("preset", PRESETS)
