@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bilateral
 from bilateral import BlockMeans
 from bilateral.filters import resize
 from bilateral.tasks import superres_depth
-from bilateral.tasks.superres.noise import noise_levels
+from bilateral.tasks.superres.noise import MapNoise, noise_levels
 from support.examples import examples
 from support.strategies import Array, seeds
 
@@ -47,6 +48,19 @@ def test_each_preset_beats_bicubic_and_the_best_is_best(factor: int, noise: floa
     assert error["best"] < 0.7 * bicubic
     assert error["best"] < 0.9 * min(error["fast"], error["paper"])
     assert max(error["fast"], error["paper"]) < 1.1 * bicubic
+
+
+def test_the_papers_preset_is_the_papers_pipeline() -> None:
+    photo, depth = scene()
+    low = lowered(depth, (24, 32), 3.0)
+    support = bilateral.confidence.upsampling_support(depth.shape, 4, overlap="sum")
+    support *= low.size / (4 * support.sum())
+    solver = bilateral.BilateralSolver(
+        bilateral.BilateralGrid(photo, 8, 4, 3), 0.6, method="paper", max_iterations=15
+    )
+    x = solver.solve(resize.bicubic(low, depth.shape), support)
+    x = bilateral.median(bilateral.domain_transform(x, photo, 16, 16), 5)
+    assert rmse(superres_depth(low, photo, preset="paper"), x) < 0.05
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -140,8 +154,100 @@ def test_noise_is_found_by_value() -> None:
     noise = values / 20
     residuals = noise * rng.normal(size=values.shape)
     residuals[::9, ::7] += 300  # edges
-    found = noise_levels(residuals, values, np.ones(values.shape, bool))
+    found = noise_levels(residuals.ravel(), values.ravel(), values)
     assert np.abs(found / noise - 1).mean() < 0.15
+
+
+@given(st.floats(-5, 5), st.floats(-5, 5), st.floats(0.1, 3), seeds)
+@examples(15)
+def test_the_noise_of_a_plane_is_found(
+    along_y: float, along_x: float, noise: float, seed: int
+) -> None:
+    y, x = np.indices((40, 50))
+    low = along_y * y + along_x * x + noise * np.random.default_rng(seed).normal(size=y.shape)
+    found = MapNoise.of(low, np.ones(low.shape, bool))
+    least = 2e-3 * np.ptp(low)  # smaller noise does not matter
+    assert found.level == pytest.approx(noise, rel=0.15, abs=least)
+    assert found.slope <= max(abs(along_y), abs(along_x)) + 2 * noise
+
+
+def test_roughness_is_no_noise() -> None:
+    found = MapNoise.of(rough_map(), np.ones((128, 160), bool))
+    assert found.level < 0.01 * np.ptp(rough_map())
+
+
+def test_the_noise_of_maps_too_small_to_measure() -> None:
+    for low in (np.full((1, 1), 3.0), np.arange(5.0)[np.newaxis], np.zeros((4, 4))):
+        known = np.ones(low.shape, bool)
+        noise = MapNoise.of(low, known)
+        assert noise.level > 0
+        assert (noise.levels(low) > 0).all()
+
+
+# Little noise, and photographs that do not help
+
+
+def rough_map(shape: tuple[int, int] = (128, 160)) -> Array:
+    """Return a map that is rough at all scales, such as the height of vegetation."""
+    rng, depth = np.random.default_rng(3), np.zeros(shape)
+    for scale in (2, 4, 8, 16, 32):
+        depth += scale * resize.bicubic(
+            rng.normal(size=(shape[0] // scale, shape[1] // scale)), shape
+        )
+    return depth
+
+
+def unrelated_photos(shape: tuple[int, int]) -> dict[str, Array]:
+    rng = np.random.default_rng(5)
+    scene_of_others, _ = scene(shape)
+    patches = np.kron(rng.integers(0, 256, (16, 20, 3)), np.ones((8, 8, 1)))
+    return {
+        "another scene": np.ascontiguousarray(scene_of_others[::-1, ::-1]),
+        "patches": patches.astype(np.uint8),
+        "texture": rng.integers(0, 256, (*shape, 3)).astype(np.uint8),
+    }
+
+
+@pytest.mark.parametrize("factor", [4, 8])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("name", ["another scene", "patches", "texture"])
+def test_an_unrelated_photo_does_no_harm(factor: int, noise: float, name: str) -> None:
+    depth = rough_map()
+    low = lowered(depth, (128 // factor, 160 // factor), noise)
+    found = superres_depth(low, unrelated_photos(depth.shape)[name])
+    assert rmse(found, depth) <= 1.01 * rmse(resize.bicubic(low, depth.shape), depth)
+
+
+def test_a_photo_unrelated_in_one_half_helps_in_the_other() -> None:
+    photo, depth = scene((128, 256))
+    related = np.s_[:, :128]
+    photo[:, 128:] = np.random.default_rng(2).permutation(photo[:, 128:], axis=1)
+    low = lowered(depth, (32, 64), 0.2)
+    found, bicubic = superres_depth(low, photo), resize.bicubic(low, depth.shape)
+    assert rmse(found, depth) < 0.9 * rmse(bicubic, depth)
+    assert rmse(found[related], depth[related]) < 0.7 * rmse(bicubic[related], depth[related])
+
+
+@pytest.mark.parametrize("factor", [2, 4, 8])
+def test_little_noise_is_little_smoothing(factor: int) -> None:
+    """The block means of the result follow the data as closely as their noise demands."""
+    photo, depth = scene((128, 160))
+    shape = (128 // factor, 160 // factor)
+    clean, noisy = lowered(depth, shape), lowered(depth, shape, 8.0)
+    misfit = [
+        rmse(BlockMeans(low, depth.shape).means(superres_depth(low, photo)), low)
+        for low in (clean, noisy)
+    ]
+    assert misfit[0] < 0.25 * misfit[1]
+
+
+@pytest.mark.parametrize("gain", [-1.0, 0.01, 250.0])
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+def test_scale_and_shift_equivariance(gain: float, noise: float) -> None:
+    photo, depth = scene()
+    low = lowered(depth, (24, 32), noise)
+    moved = superres_depth(gain * low + 70 * gain, photo)
+    assert rmse(moved / gain - 70, superres_depth(low, photo)) < 0.05
 
 
 # Enlarging

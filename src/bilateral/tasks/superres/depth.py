@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bilateral import validation
 from bilateral.filters import resize
 from bilateral.filters.block_means import BlockMeans
-from bilateral.filters.domain_transform import domain_transform
-from bilateral.filters.median import median
-from bilateral.filters.polish import polish
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
-from bilateral.tasks.superres.noise import noise_levels
+from bilateral.tasks.superres.block_fit import LowResolution, Scene, fit_block_means
+from bilateral.tasks.superres.noise import MapNoise
+from bilateral.tasks.superres.reliability import blend_with_bicubic
 
 Array = NDArray[Any]
 
@@ -27,17 +26,6 @@ _SIGMAS = (8, 4, 3)
 _SMOOTHNESS = 0.6
 """For confidences that sum to 1/4 over each low-resolution pixel, whatever the factor."""
 _PAPER_STEPS = 15
-_FILTER_SIGMAS = (16, 16)
-
-_ROUNDS = 3
-"""Rounds of back-projection. Each moves the block means about as far as their noise allows."""
-_ROUND_SMOOTHNESS = 0.7
-"""For confidences that sum to 1 over a low-resolution pixel with typical noise."""
-_ROUND_ANCHOR = 0.25
-"""Weight of the last estimate, on the same scale. It preserves the values in holes and at vertices
-that few blocks cover."""
-_EDGE_PER_NOISE = 0.2
-"""Size of an edge in the polished map, relative to the noise."""
 
 
 @validation.keywords(photo="reference", depth="depth_lowres", target="depth_lowres")
@@ -68,9 +56,11 @@ def superres_depth(
         bottom, by less than one of its pixels.
     preset : {"best", "fast", "paper"}
         "best" treats a low-resolution value as the noisy mean over its block. It estimates the
-        level of the noise from the map, and ends with a `polish`. "fast" is the paper's pipeline,
-        solved to convergence. "paper" is exactly the pipeline of the paper's authors: bicubic
-        enlargement, Gaussian confidences, 15 steps, domain transform, and a 5 x 5 median.
+        level of the noise from the map, and ends with a `polish`. Where the photograph does not
+        help to predict the map from its half, the result is the bicubic enlargement. "fast" is the
+        paper's pipeline, solved to convergence. "paper" is exactly the pipeline of the paper's
+        authors: bicubic enlargement, Gaussian confidences, 15 steps, domain transform, and a 5 x 5
+        median.
     confidence : (h, w) array, optional
         Weight of each value relative to the others. Default: 1 everywhere.
     invalid : float or floats, optional
@@ -115,14 +105,12 @@ def superres_depth(
     pixels = np.pad(
         guide.pixels, [(0, padded[0] - shape[0]), (0, padded[1] - shape[1]), (0, 0)], mode="edge"
     )
-    scene = _Scene(
-        BilateralGrid(pixels, *_SIGMAS, reference_max=guide.highest), pixels, guide.highest
-    )
     weights = np.where(known, trust / trust.max(), 0).astype(low.values.dtype)
     values = _filled(np.where(known, low.values, np.nan))
-    x = _enlarge(values, weights, scene, as_in_paper=preset == "paper")
     if preset == "best":
-        x = _fit_block_means(x, values, weights, scene)
+        x = _enlarge_best(values, weights, pixels, guide.highest)
+    else:
+        x = _enlarge(values, weights, _scene(pixels, guide.highest), preset == "paper")
     x = x[: shape[0], : shape[1]]
     if hole_value is not None:
         holes = BlockMeans(low.values, padded).spread(~known) > 0
@@ -130,17 +118,20 @@ def superres_depth(
     return validation.as_dtype(x, low.dtype)
 
 
-class _Scene(NamedTuple):
-    """The reference: its grid, its pixels and its white."""
+def _scene(pixels: Array, white: float) -> Scene:
+    return Scene(BilateralGrid(pixels, *_SIGMAS, reference_max=white), pixels, white)
 
-    grid: BilateralGrid
-    pixels: Array
-    white: float
 
-    def smooth(self, x: Array) -> Array:
-        """Remove the blocks of grid cells and the noise of single vertices, as in the paper."""
-        x = domain_transform(x, self.pixels, *_FILTER_SIGMAS, reference_max=self.white)
-        return median(x, 5)
+def _enlarge_best(values: Array, weights: Array, pixels: Array, white: float) -> Array:
+    """Fit block means with the photograph, and fall back to bicubic where it does not help."""
+
+    def guided(low: LowResolution, photo: Array) -> Array:
+        scene = _scene(photo, white)
+        start = _enlarge(low.values, low.weights, scene, as_in_paper=False)
+        return fit_block_means(start, low, scene)
+
+    low = LowResolution(values, weights, MapNoise.of(values, weights > 0))
+    return blend_with_bicubic(guided(low, pixels), low, pixels, guided)
 
 
 def _filled(low: Array) -> Array:
@@ -152,7 +143,7 @@ def _filled(low: Array) -> Array:
     return np.where(np.isfinite(low), low, smooth)
 
 
-def _enlarge(low: Array, weights: Array, scene: _Scene, as_in_paper: bool) -> Array:
+def _enlarge(low: Array, weights: Array, scene: Scene, as_in_paper: bool) -> Array:
     """Enlarge by the paper's pipeline, with the paper's steps or solved to convergence."""
     target = resize.bicubic(low, scene.grid.shape)
     support = _support(weights, scene.grid.shape)
@@ -179,39 +170,3 @@ def _gaussian_sum(factor: float) -> float:
     reach = math.ceil(3 * factor)
     x = np.arange(-reach, reach + 1) + (factor - 1) / 2 % 1
     return float(np.exp(-8 * (x / factor) ** 2).sum())
-
-
-def _fit_block_means(x: Array, low: Array, weights: Array, scene: _Scene) -> Array:
-    """Fit the block means to the data within their noise, then polish the pixels."""
-    solver = BilateralSolver(scene.grid, _ROUND_SMOOTHNESS)
-    for _ in range(_ROUNDS):
-        observation, _ = _observe(x, low, weights)
-        target, confidence = observation.back_project(x)
-        anchor = _ROUND_ANCHOR * low.size / x.size
-        total = confidence + anchor
-        x = scene.smooth(solver.solve((confidence * target + anchor * x) / total, total))
-    observation, noise = _observe(x, low, weights)
-    octaves = math.log2(math.sqrt(x.size / low.size))
-    return polish(
-        x,
-        scene.pixels,
-        scale=_EDGE_PER_NOISE * noise,
-        smoothness=6 * 2 ** (-(octaves - 1) / 2),
-        sigma_rgb=120 * 2 ** (-2 * (octaves - 1) / 3),
-        anchor=0.05 * 2**-octaves,
-        observation=observation,
-        rounds=3,
-        reference_max=scene.white,
-    )
-
-
-def _observe(x: Array, low: Array, weights: Array) -> tuple[BlockMeans, float]:
-    """Weight the data by the inverse variance of their noise; also return the typical noise.
-
-    Data with typical noise keep their weight.
-    """
-    means = BlockMeans(low, (x.shape[0], x.shape[1])).means(x)
-    levels = noise_levels(low - means, means, weights > 0)
-    typical = float(np.median(levels[weights > 0]))
-    relative = weights * (typical / np.maximum(levels, typical / 4)) ** 2
-    return BlockMeans(low, (x.shape[0], x.shape[1]), relative), typical

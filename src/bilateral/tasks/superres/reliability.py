@@ -1,0 +1,96 @@
+"""Measure where a photograph helps to enlarge a map, from the map itself.
+
+The map is halved, enlarged again with the equally reduced photograph, and compared with what was
+there. Where bicubic enlargement predicts the map better, the photograph has little in common with
+it, and the bicubic map replaces the guided one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral.filters import resize
+from bilateral.tasks.superres.block_fit import LowResolution, noisiness, reduce_map
+from bilateral.tasks.superres.noise import MapNoise
+
+Array = NDArray[Any]
+Enlarge = Callable[[LowResolution, Array], Array]
+
+_LEAST_SIZE = 8
+"""Rows and columns of the smallest map that is tested."""
+_TILE = 8
+"""Rows and columns of a part of the map with a trust of its own."""
+_WHOLE_MAP = 2.0
+"""Weight of the whole map in the trust of a part."""
+_NOISE = 2.0
+"""Weight of full trust, in units of the noise's variance. The halved map shares its noise with the
+map, which favours the bicubic one; and a noisy map needs the photograph."""
+_MIDDLE, _PER_OCTAVE, _WIDTH = 0.28, 0.07, 0.2
+"""Share of the guided map in the best prediction at which the trust is a half; how much lower that
+share is for each octave of the factor above the first; and the range from no trust to full."""
+
+
+def blend_with_bicubic(x: Array, low: LowResolution, pixels: Array, enlarge: Enlarge) -> Array:
+    """Replace the guided map x by the bicubic one where the photograph does not help.
+
+    Parameters
+    ----------
+    x : (H, W) array
+        The map, enlarged with the photograph.
+    low : LowResolution
+    pixels : (H, W, C) array
+        The photograph.
+    enlarge : function of (low, pixels)
+        Enlarges a map with a photograph.
+    """
+    if min(low.values.shape) < _LEAST_SIZE:
+        return x
+    trust = _trust(low, reduce_map(pixels, low.values.shape), x.size / low.values.size, enlarge)
+    if trust.min() >= 1:
+        return x
+    bicubic = _bicubic(low, x.shape)
+    share = np.clip(resize.bilinear(trust, x.shape), 0, 1).astype(x.dtype)
+    blend: Array = bicubic + share * (x - bicubic)
+    return blend
+
+
+def _bicubic(low: LowResolution, shape: tuple[int, ...]) -> Array:
+    """Enlarge without the photograph. Without noise, the block means should match the data."""
+    x = resize.bicubic(low.values, shape)
+    error = low.values - reduce_map(x, (low.values.shape[0], low.values.shape[1]))
+    correction = resize.bicubic(error, shape) * (1 - noisiness(low.noise))
+    enlarged: Array = x + correction.astype(x.dtype)
+    return enlarged
+
+
+def _trust(low: LowResolution, pixels: Array, area: float, enlarge: Enlarge) -> Array:
+    """Return the trust in the photograph, 0 to 1, for each tile of the map."""
+    values, known = low.values, low.weights > 0
+    half = (values.shape[0] // 2, values.shape[1] // 2)
+    share_known = reduce_map(known.astype(values.dtype), half)
+    reduced = reduce_map(np.where(known, values, 0), half) / np.maximum(share_known, 0.25)
+    whole = share_known > 0.5
+    if not whole.any():
+        return np.ones((1, 1), values.dtype)
+    reduced = np.where(whole, reduced, reduce_map(values, half)).astype(values.dtype)
+    halved = LowResolution(reduced, whole.astype(values.dtype), MapNoise.of(reduced, whole))
+    guided = enlarge(halved, pixels)
+    bicubic = _bicubic(halved, values.shape)
+    # least squares: values = bicubic + share * (guided - bicubic)
+    product, square = ((values - bicubic) * (guided - bicubic), (guided - bicubic) ** 2)
+    tiles = tuple(math.ceil(n / _TILE) for n in values.shape)
+    product, square = (
+        reduce_map(np.where(known, term, 0), (tiles[0], tiles[1])) for term in (product, square)
+    )
+    prior = _WHOLE_MAP * square.mean()
+    noise = _NOISE * low.noise.level**2
+    share_of_map = product.sum() / max(square.sum(), np.finfo(values.dtype).tiny)
+    share = (product + prior * share_of_map + noise) / (square + prior + noise)
+    middle = _MIDDLE - _PER_OCTAVE * (math.log2(area) / 2 - 1)
+    trust: Array = np.clip((share - middle) / _WIDTH + 0.5, 0, 1).astype(values.dtype)
+    return trust
