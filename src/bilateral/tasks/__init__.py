@@ -1,6 +1,7 @@
 """The paper's applications, each a recipe of a solver, a confidence and filters."""
 
 from bilateral.tasks.colorize import Colorizer, colorize
+from bilateral.tasks.completion import complete_depth
 from bilateral.tasks.defocus import defocus
 from bilateral.tasks.depth import DepthStream, refine_depth
 from bilateral.tasks.segmentation import refine_segmentation
@@ -11,6 +12,7 @@ __all__ = [
     "Colorizer",
     "DepthStream",
     "colorize",
+    "complete_depth",
     "defocus",
     "match_blocks",
     "refine_depth",

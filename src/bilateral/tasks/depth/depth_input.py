@@ -46,9 +46,10 @@ def depth_input(
     mask: ArrayLike | None,
     invalid: tuple[float, ...],
     dtype: DTypeLike | None,
+    name: str = "depth",
 ) -> DepthInput:
     """Check a map of the photograph's `shape`; `invalid` values are unknown."""
-    checked = validation.depth_target(depth, shape, dtype)
+    checked = validation.depth_target(depth, shape, dtype, name)
     values = checked.values[..., 0]
     known = np.isfinite(values)
     for value in invalid:
