@@ -26,6 +26,7 @@ def _positive_option(heading: str, text: str) -> Any:
 Reference = Annotated[str, _input("REFERENCE", "Photograph whose edges the result follows.")]
 Target = Annotated[str, _input("TARGET", "Map or picture to smooth, of the photograph's size.")]
 Depth = Annotated[str, _input("DEPTH", "Depth or disparity map.")]
+Points = Annotated[str, _input("POINTS", "Map with few known pixels, or a list of points.")]
 Left = Annotated[str, _input("LEFT", "Left photograph of a rectified pair.")]
 Right = Annotated[str, _input("RIGHT", "Right photograph of the pair.")]
 Image = Annotated[str, _input("IMAGE", "Photograph.")]

@@ -53,4 +53,4 @@ def areas(held: NDArray[np.bool_], nearest: NDArray[np.uint32]) -> Array:
     Points in clusters stand for fewer pixels than single ones.
     """
     area = np.bincount(nearest.ravel(), minlength=nearest.size)[np.flatnonzero(held)]
-    return np.asarray(np.minimum(area, _MOST_AREA * area.mean()))
+    return np.asarray(np.minimum(area, _MOST_AREA * area.sum() / max(area.size, 1)))
