@@ -62,13 +62,20 @@ def of_opencv(case: Input, python: str) -> Iterator[tuple[str, Array]]:
     known = np.isfinite(case.values)
     size = float(np.nanmax(np.abs(case.values)))
     z = (np.where(known, case.values, 0) / size).astype(np.float32)
+    filled = (nearest(case.values) / size).astype(np.float32)  # a start for its few steps
     depth = (IP_BASIC_FARTHEST * z).astype(np.float32)
     guide = np.ascontiguousarray(case.photo[..., ::-1] if case.photo.ndim == 3 else case.photo)
-    arrays = {"guide": guide, "z": z, "known": known.astype(np.float32), "depth": depth}
+    arrays = {
+        "guide": guide,
+        "z": z,
+        "known": known.astype(np.float32),
+        "depth": depth,
+        "filled": filled,
+    }
     with opencv.Worker(python, arrays) as peer:
         for smoothness in OPENCV_SMOOTHNESSES:
             settings = (8, 8, 8, smoothness, 25)
-            peer.run("fast bilateral solver", "guide z known", *settings, save=True)
+            peer.run("fast bilateral solver", "guide filled known", *settings, save=True)
             yield "OpenCV solver", size * peer.result()
         for smoothness in FGS_LAMBDAS:
             peer.run("WLS with confidence", "guide z known", smoothness, 8.0, save=True)

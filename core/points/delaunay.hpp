@@ -35,8 +35,11 @@ inline bool in_circle(const PointPixel& a, const PointPixel& b, const PointPixel
   const auto minor = [&](const PointPixel& p, const PointPixel& q) {
     return x(p) * y(q) - y(p) * x(q);
   };
-  return Wide{lift(a)} * minor(b, c) + Wide{lift(b)} * minor(c, a) + Wide{lift(c)} * minor(a, b) >
-         0;
+  const std::int64_t la = lift(a), lb = lift(b), lc = lift(c);
+  // No minor exceeds the largest lift, so nearby points need no wide numbers.
+  if ((la | lb | lc) < std::int64_t{1} << 30)
+    return la * minor(b, c) + lb * minor(c, a) + lc * minor(a, b) > 0;
+  return Wide{la} * minor(b, c) + Wide{lb} * minor(c, a) + Wide{lc} * minor(a, b) > 0;
 }
 
 // Edges of a planar graph and of its dual. An edge is one of the four of a quad: itself, the same

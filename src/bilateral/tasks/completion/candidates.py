@@ -17,8 +17,8 @@ from bilateral.tasks.completion.units import Unit
 
 Array = NDArray[Any]
 
-_LOOSE = 1e-2
-"""Tolerance of solves for held-out points."""
+_TOLERANCE, _LOOSE = 3e-3, 1e-2
+"""Tolerances of solves for all points, and for those that are not held out."""
 
 
 class Cells(NamedTuple):
@@ -81,12 +81,14 @@ class Candidates:
     ) -> Array:
         """Solve by one recipe; `trust` has the weights of the points."""
         recipe = RECIPES[index]
-        tolerance = _LOOSE if loose else 1e-3
+        tolerance = _LOOSE if loose else _TOLERANCE
         solver = self.solver(index, recipe.smoothness, tolerance)
         u = solver.solve(unit.to(z), np.where(np.isnan(z), np.float32(0), trust))
         return unit.back(median(u, 5))
 
-    def solver(self, index: int, smoothness: float, tolerance: float = 1e-3) -> BilateralSolver:
+    def solver(
+        self, index: int, smoothness: float, tolerance: float = _TOLERANCE
+    ) -> BilateralSolver:
         """Build the solver on the grid of a recipe."""
         grid = self._grids[RECIPES[index][:3]]
         return BilateralSolver(grid, smoothness, model="planar", tolerance=tolerance)
