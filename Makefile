@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-sparse bench-planar bench-alignment bench-camera paper wheel clean
+.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-sparse bench-completion bench-planar bench-alignment bench-camera paper wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -76,11 +76,12 @@ bench-colorization: $(VENV)/installed-bench ## colorization against Levin et al.
 bench-segmentation: $(VENV)/installed-bench ## segmentation against a dense CRF (pydensecrf2 by hand)
 bench-depth: $(VENV)/installed-bench ## depth refinement against OpenCV's filters
 bench-sparse: $(VENV)/installed-bench ## few known pixels at several smoothnesses
+bench-completion: $(VENV)/installed-bench ## few points to dense depth, against interpolation and OpenCV
 bench-planar: $(VENV)/installed-bench ## planes against constants: errors, steps, time, memory
 bench-alignment: $(VENV)/installed-bench ## relative depth and few metric points
 bench-camera: $(VENV)/installed-bench ## depth cameras: harm, error, flicker, speed (pyrealsense2 by hand)
 bench-torch bench-cli bench-filters bench-supplement bench-superres bench-colorization \
-bench-segmentation bench-depth bench-sparse bench-planar bench-alignment bench-camera:
+bench-segmentation bench-depth bench-sparse bench-completion bench-planar bench-alignment bench-camera:
 	$(RUN) $(@:bench-%=%) $(if $(DATA),--data $(DATA))
 
 paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/

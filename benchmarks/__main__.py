@@ -15,6 +15,7 @@ BENCHMARKS = {
     "segmentation": "benchmarks.quality.segmentation",
     "depth": "benchmarks.quality.depth",
     "sparse": "benchmarks.quality.sparse",
+    "completion": "benchmarks.quality.completion",
     "planar": "benchmarks.quality.planar",
     "alignment": "benchmarks.quality.alignment",
     "camera": "benchmarks.camera.bench",

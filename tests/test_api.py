@@ -128,6 +128,11 @@ API: dict[str, dict[str, str]] = {
             "reference_max=None)"
         ),
         "Colorizer.colorize": "(self, scribbles, mask=None)",
+        "complete_depth": (
+            "(points, reference, confidence=None, *, kind='auto', invalid=None, mask=None, "
+            "sigma_xy=None, sigma_luma=8.0, sigma_chroma=8.0, reference_max=None, dtype=None, "
+            "return_confidence=False)"
+        ),
         "DepthStream": "(*, invalid=None, reference_max=None, dtype=None)",
         "DepthStream.push": "(self, depth, reference, confidence=None, mask=None)",
         "DepthStream.reset": "(self)",

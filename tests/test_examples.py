@@ -65,6 +65,25 @@ def test_the_planar_pages_example_prints_what_the_page_says(capsys: Any) -> None
     assert capsys.readouterr().out == printed
 
 
+def test_the_completion_pages_example_prints_what_the_page_says(capsys: Any) -> None:
+    page = (EXAMPLES.parent / "docs" / "completion.md").read_text()
+    code, printed = re.findall(r"```(?:python)?\n(.*?)```", page, re.DOTALL)[:2]
+    exec(code, {})
+    assert capsys.readouterr().out == printed
+
+
+def test_points_of_a_colmap_model_have_their_depth(tmp_path: Path) -> None:
+    example = load("colmap_points")
+    # A quarter turn about y: the camera looks along -x of the world.
+    pose = "1 0.70710678 0 0.70710678 0 0 0 5 1 two words.jpg"
+    (tmp_path / "images.txt").write_text(f"# list\n{pose}\n10.5 20.5 7 3 4 -1 30.5 8.5 9\n")
+    (tmp_path / "points3D.txt").write_text("# list\n7 2 0 0 9 9 9 .1 1 0\n9 -1 3 4 0 0 0 .1 1 1\n")
+    points = example.read_points(tmp_path, "two words.jpg")
+    np.testing.assert_allclose(points, [[10, 20, 3], [30, 8, 6]], atol=1e-6)
+    depth = example.scatter(points, (24, 32))
+    assert (depth[20, 10], depth[8, 30], (depth > 0).sum()) == (3, 6, 2)
+
+
 @pytest.fixture
 def torch() -> Iterator[Any]:
     """PyTorch with one thread: threads that wait for each other slow down parallel tests."""

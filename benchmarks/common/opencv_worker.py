@@ -4,6 +4,7 @@
 script reads requests from standard input, one line of JSON each, and answers with one line each.
 """
 
+import importlib.util
 import json
 import os
 import re
@@ -75,6 +76,15 @@ def bilateral_solver(guide: Array, z: Array, confidence: Array, *settings: float
     return solver.filter(z, confidence)
 
 
+def ip_basic(z: Array) -> Array:
+    """IP-Basic (Ku et al. 2018) from the file that IP_BASIC names; depths in metres, 0 unknown."""
+    np.bool = bool  # an alias that it uses and NumPy removed
+    spec = importlib.util.spec_from_file_location("ip_basic", os.environ["IP_BASIC"])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.fill_in_multiscale(z, extrapolate=True)[0]
+
+
 CALLS = {
     "median": lambda image, size: cv2.medianBlur(image, size),
     "guided filter": lambda photo, z, r, sigma: cv2.ximgproc.guidedFilter(photo, z, r, sigma**2),
@@ -86,6 +96,7 @@ CALLS = {
     "WLS": wls,
     "WLS with confidence": wls_with_confidence,
     "fast bilateral solver": bilateral_solver,
+    "IP-Basic": ip_basic,
 }
 
 

@@ -22,4 +22,5 @@ NB_MODULE(_core, m) {
   bind_defocus(m);
   bind_video(m);
   bind_depth(m);
+  bind_points(m);
 }

@@ -26,5 +26,6 @@ void bind_stereo(nb::module_& m);
 void bind_defocus(nb::module_& m);
 void bind_video(nb::module_& m);
 void bind_depth(nb::module_& m);
+void bind_points(nb::module_& m);
 
 }  // namespace bilateral

@@ -569,3 +569,6 @@ def expand_depth(coarse: Annotated[NDArray[numpy.float32], dict(order='C', devic
 @overload
 def expand_depth(coarse: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], photo: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], coarse_photo: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], factor: int, unit: float, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
     """Write coarse depths to the pixels without data."""
+
+def interpolate_points(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], nearest: Annotated[NDArray[numpy.uint32], dict(order='C', device='cpu')]) -> None:
+    """Interpolate linearly between the known pixels of a map."""

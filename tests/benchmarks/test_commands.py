@@ -297,6 +297,17 @@ def test_the_alignment_command_compares_with_a_global_fit(tmp_path: Path) -> Non
 
 
 @pytest.mark.benchmark
+def test_the_completion_command_compares_with_interpolation(tmp_path: Path) -> None:
+    stored = results("completion", tmp_path)
+    assert [row["points"] for row in stored["rows"]] == ["1 %", "every 16th line"]
+    for row in stored["rows"]:
+        assert row["ratios"]["linear"] == [1, 1]
+        assert max(row["ratios"]["complete_depth"]) < 1
+        assert row["ratios"]["natural neighbour"][1] < row["ratios"]["nearest"][1]
+    assert all(row["seconds"] > 0 for row in stored["times"])
+
+
+@pytest.mark.benchmark
 def test_the_planar_command_compares_planes_with_constants(tmp_path: Path) -> None:
     stored = results("planar", tmp_path)
     assert [row["input"] for row in stored["errors"]] == [*planar.AIMS, planar.HOLED]

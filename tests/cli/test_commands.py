@@ -10,6 +10,7 @@ pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
 
 import bilateral
 from bilateral import io, tasks
+from bilateral.cli.files.points import scatter
 from support import files
 from support import scenes_on_disk as disk
 from support.command import Main, fails, works
@@ -126,6 +127,62 @@ def test_solve_colours_and_videos(here: Path, call: Main) -> None:
     x = io.read(here / "x.tif")
     assert (x.shape, x.dtype) == ((3, 48, 64), np.uint16)
     assert io.read(here / "x.preview.png").shape == (48, 64, 3)
+
+
+def few_points(shape: tuple[int, ...]) -> np.ndarray:
+    """Return a map with a few depths in millimetres, and 0 elsewhere."""
+    points = np.zeros(shape, np.uint16)
+    points[4::8, 4::8] = np.random.default_rng(3).integers(1000, 4000, points[4::8, 4::8].shape)
+    return points
+
+
+def test_complete(here: Path, call: Main) -> None:
+    made = disk.scene()
+    points = few_points(made.depth.shape)
+    io.write(here / "points.png", points)
+    works(call("complete", "points.png", "photo.png", "-o", "x.png", "--kind", "depth"))
+    out = io.read(here / "x.png")
+    expected = tasks.complete_depth(points, made.photo, kind="depth", dtype=np.float64)
+    assert out.dtype == np.uint16
+    np.testing.assert_allclose(out, expected, atol=0.6)
+
+
+@pytest.mark.parametrize("separator", [",", ";", " ", ", ", "\t"])
+def test_complete_from_a_list(here: Path, call: Main, separator: str) -> None:
+    made = disk.scene()
+    points = few_points(made.depth.shape)
+    y, x = np.nonzero(points)
+    rows = np.stack([x + 0.3, y - 0.3, points[y, x] / 1000], axis=1)
+    lines = ["x y depth", "# a comment", *(separator.join(f"{v:.4f}" for v in r) for r in rows)]
+    lines.append(separator.join(("-5", "2", "9")))  # outside of the photograph
+    (here / "points.csv").write_text("\n".join(lines) + "\n")
+    np.save(here / "points.npy", rows)
+    expected = np.where(points > 0, points / np.float32(1000), np.nan).astype(np.float32)
+    expected = tasks.complete_depth(expected, made.photo)
+    works(call("complete", "points.csv", "photo.png", "-o", "out/"))
+    np.testing.assert_allclose(io.read(here / "out" / "points.pfm"), expected, rtol=1e-4)
+    works(call("complete", "points.npy", "photo.png", "-o", "y.npy"))
+    np.testing.assert_allclose(io.read(here / "y.npy"), expected, rtol=1e-4)
+
+
+def test_complete_says_what_is_wrong_with_a_list(here: Path, call: Main) -> None:
+    def refused(text: str, message: str) -> None:
+        (here / "points.csv").write_text(text)
+        fails(call("complete", "points.csv", "photo.png", "-o", "x.pfm"), message)
+
+    refused("x, y, z\n1, 2\n", "points.csv: line 2: expected x, y and value, got '1 2'")
+    refused("1 2 3\n4 five 6\n", "points.csv: line 2: expected x, y and value")
+    refused("# nothing\n", "points.csv: expected lines of x, y and value, got none")
+    refused("900 900 1\n", "points.csv: expected points within the photograph")
+    (here / "points.csv").write_bytes(b"\xff\xfe\x00")
+    refusal = call("complete", "points.csv", "photo.png", "-o", "x.pfm")
+    fails(refusal, "points.csv: expected lines of x, y and value in UTF-8")
+
+
+def test_several_points_in_a_pixel_give_their_median() -> None:
+    rows = np.array([[1, 1, 9.0], [1.2, 0.8, 2.0], [0.9, 1.1, 4.0], [0, 0, 1.0], [2, 0, np.nan]])
+    found = scatter(rows, (2, 3), "points.csv")
+    np.testing.assert_array_equal(found, np.float32([[1, np.nan, np.nan], [np.nan, 4, np.nan]]))
 
 
 def test_superres(here: Path, call: Main) -> None:

@@ -31,6 +31,7 @@ def test_info(call: Main) -> None:
 COMMANDS = (
     "solve",
     "depth",
+    "complete",
     "superres",
     "stereo",
     "align",

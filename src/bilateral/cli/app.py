@@ -13,7 +13,7 @@ import typer
 import bilateral
 from bilateral import io
 from bilateral.cli.command import Command
-from bilateral.cli.commands import alignment, maps, pictures
+from bilateral.cli.commands import alignment, completion, maps, pictures
 from bilateral.cli.commands.options import CommonOptions, register
 from bilateral.cli.display.console import STDOUT_ERRORS, print_message, stdout_error
 from bilateral.cli.display.warning_log import redirect_warnings
@@ -41,6 +41,7 @@ def _run_batch(command: Command, common: CommonOptions) -> int:
 for _function in (
     maps.solve,
     maps.depth,
+    completion.complete,
     maps.superres,
     maps.stereo,
     alignment.align,

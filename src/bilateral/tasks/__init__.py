@@ -2,6 +2,7 @@
 
 from bilateral.tasks.alignment import AlignInfo, align_depth
 from bilateral.tasks.colorize import Colorizer, colorize
+from bilateral.tasks.completion import complete_depth
 from bilateral.tasks.defocus import defocus
 from bilateral.tasks.depth import DepthStream, refine_depth
 from bilateral.tasks.segmentation import refine_segmentation
@@ -14,6 +15,7 @@ __all__ = [
     "DepthStream",
     "align_depth",
     "colorize",
+    "complete_depth",
     "defocus",
     "match_blocks",
     "refine_depth",

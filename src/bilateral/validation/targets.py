@@ -56,11 +56,13 @@ def target(
     return Target(values, original_shape, result)
 
 
-def depth_target(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | None) -> Target:
+def depth_target(
+    value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | None, name: str = "depth"
+) -> Target:
     """Return a depth map (H, W) of the reference's size, of any real dtype."""
-    depth = real_array("depth", value)
-    values = real_per_pixel("depth", depth, shape, size_hint(depth.shape, shape))
-    return target(values, shape, dtype, name="depth")
+    depth = real_array(name, value)
+    values = real_per_pixel(name, depth, shape, size_hint(depth.shape, shape))
+    return target(values, shape, dtype, name=name)
 
 
 def metric_depth(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | None) -> Target:

@@ -55,6 +55,7 @@ from bilateral.backends.cpu.planes import (
     slice_planes,
     splat_planes,
 )
+from bilateral.backends.cpu.points import interpolate_points
 from bilateral.backends.cpu.solve import (
     Loss,
     Observation,
@@ -144,6 +145,7 @@ __all__ = [
     "grid_state",
     "grow_surfaces",
     "halve",
+    "interpolate_points",
     "keep_surfaces",
     "label_depth",
     "majority",

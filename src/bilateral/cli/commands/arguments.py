@@ -42,6 +42,7 @@ Relative = Annotated[
     str, _input("RELATIVE", "Depth or disparity up to scale and shift, as of a network.")
 ]
 Metric = Annotated[str, _input("METRIC", "Metric depth where it is known, of the same size.")]
+Points = Annotated[str, _input("POINTS", "Map with few known pixels, or a list of points.")]
 Left = Annotated[str, _input("LEFT", "Left photograph of a rectified pair.")]
 Right = Annotated[str, _input("RIGHT", "Right photograph of the pair.")]
 Image = Annotated[str, _input("IMAGE", "Photograph.")]

@@ -47,9 +47,10 @@ def check_depth(
     mask: ArrayLike | None,
     invalid: tuple[float, ...],
     dtype: DTypeLike | None,
+    name: str = "depth",
 ) -> CheckedDepth:
     """Check a map of the photograph's `shape`; `invalid` values are unknown."""
-    checked = validation.depth_target(depth, shape, dtype)
+    checked = validation.depth_target(depth, shape, dtype, name)
     values = checked.values[..., 0]
     known = np.isfinite(values)
     for value in invalid:
@@ -94,9 +95,10 @@ def depth_input(
     mask: ArrayLike | None,
     invalid: tuple[float, ...],
     dtype: DTypeLike | None,
+    name: str = "depth",
 ) -> DepthInput:
     """Check a map of the photograph's `shape`; values too large for float32 are unknown."""
-    checked = check_depth(depth, shape, confidence, mask, invalid, dtype)
+    checked = check_depth(depth, shape, confidence, mask, invalid, dtype, name)
     with np.errstate(over="ignore"):
         z = np.where(checked.known, checked.values, np.nan).astype(np.float32)
     z[np.isinf(z)] = np.nan

@@ -20,9 +20,9 @@ Array = NDArray[Any]
 
 _DENSE, _LEAST_KNOWN = 0.9, 0.8
 """Matching gives most pixels a value; depth cameras leave holes."""
-_LEAST_DISORDER = 2.5e-4
-"""Part of doubtful pixels times part of pixels outside large surfaces: 4.2e-4 and more for nine of
-ten maps of matching, at most 1.7e-4 for the dense maps of cameras that were measured."""
+_LEAST_DISORDER = 0.9e-4
+"""Part of doubtful pixels times part of pixels outside large surfaces: 1.0e-4 and more for ten maps
+of matching, at most 0.5e-4 for the dense maps of cameras that were measured."""
 _HOLED_DISORDER = 1.2e-3
 """The same for maps with holes, which are at most 3.2e-4 for cameras."""
 _LEAST_ALIGNMENT = 0.3

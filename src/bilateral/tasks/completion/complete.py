@@ -1,0 +1,204 @@
+"""Complete the depth of few points to a dense map, with the photograph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from bilateral import validation
+from bilateral.filters.interpolation import interpolate_points
+from bilateral.tasks.completion.blend import weigh
+from bilateral.tasks.completion.candidates import PROBE, Candidates, Cells
+from bilateral.tasks.completion.holdout import areas, held_out
+from bilateral.tasks.completion.outliers import find_outliers, seen_through
+from bilateral.tasks.completion.units import Unit
+from bilateral.tasks.depth.depth_input import depth_input
+
+Array = NDArray[Any]
+
+KINDS = ("auto", "depth", "disparity")
+_PROBES = 8
+"""Random right-hand sides of the variance."""
+_SMOOTHNESS = 0.03
+"""Smoothness of the solution whose variance is the confidence."""
+
+
+@overload
+def complete_depth(
+    points: ArrayLike,
+    reference: ArrayLike,
+    confidence: ArrayLike | None = ...,
+    *,
+    kind: str = ...,
+    invalid: float | Sequence[float] | None = ...,
+    mask: ArrayLike | None = ...,
+    sigma_xy: float | None = ...,
+    sigma_luma: float = ...,
+    sigma_chroma: float = ...,
+    reference_max: float | None = ...,
+    dtype: DTypeLike | None = ...,
+    return_confidence: Literal[False] = ...,
+) -> Array: ...
+@overload
+def complete_depth(
+    points: ArrayLike,
+    reference: ArrayLike,
+    confidence: ArrayLike | None = ...,
+    *,
+    kind: str = ...,
+    invalid: float | Sequence[float] | None = ...,
+    mask: ArrayLike | None = ...,
+    sigma_xy: float | None = ...,
+    sigma_luma: float = ...,
+    sigma_chroma: float = ...,
+    reference_max: float | None = ...,
+    dtype: DTypeLike | None = ...,
+    return_confidence: Literal[True],
+) -> tuple[Array, Array]: ...
+@validation.keywords(photo="reference", depth="points", target="points")
+def complete_depth(
+    points: ArrayLike,
+    reference: ArrayLike,
+    confidence: ArrayLike | None = None,
+    *,
+    kind: str = "auto",
+    invalid: float | Sequence[float] | None = None,
+    mask: ArrayLike | None = None,
+    sigma_xy: float | None = None,
+    sigma_luma: float = 8.0,
+    sigma_chroma: float = 8.0,
+    reference_max: float | None = None,
+    dtype: DTypeLike | None = None,
+    return_confidence: bool = False,
+) -> Array | tuple[Array, Array]:
+    """Complete the depth or disparity of few points to a dense map, with the photograph.
+
+    For points of SLAM, COLMAP or a LiDAR: some ten points to every tenth pixel, at random, at
+    features or on scan lines. Values keep their unit. The result is a weighted mean of planar
+    solves on several grids and of linear interpolation. Some of the points are held out to find the
+    weights: where the photograph does not help to predict them, interpolation prevails. Outliers
+    are dropped if the other points are predicted better without them.
+
+    Parameters
+    ----------
+    points : (H, W) array
+        Depth or disparity, in any unit and real dtype. A value that is 0 or not finite is unknown.
+    reference : (H, W) or (H, W, 3) array
+        The photograph: uint8, uint16 or floating point, with white at 255, 65535 or 1.
+    confidence : (H, W) array, optional
+        Weight of each point relative to the others, on any scale; 0 for unknown. Default: 1.
+    kind : {"auto", "depth", "disparity"}
+        What the values are. "depth": distances; surfaces are planes in their inverse, and points
+        seen through a nearer surface are dropped. "disparity": values that are larger for nearer
+        points, or any others; surfaces are planes in the values themselves. "auto": the one with
+        which the points predict each other better, "disparity" if a value is negative.
+    invalid : float or floats, optional
+        Values that mean "unknown" besides 0.
+    mask : (H, W) array of bool or integers, optional
+        0 where the map is unknown.
+    sigma_xy : float, optional
+        Size of the finest grid cells in pixels; other grids have twice the size. Default: 4 for
+        0.35 megapixels, and in proportion to the side of the image, from 3 to 64.
+    sigma_luma, sigma_chroma : float
+        Size of the finest grid cells in 8-bit grey levels.
+    reference_max : float, optional
+        Value of white in the reference. Default: 255, 65535 or 1, by its dtype.
+    dtype : dtype, optional
+        Dtype of the result. Default: that of the points. Integer results are rounded.
+    return_confidence : bool
+        Whether to return a confidence, too.
+
+    Returns
+    -------
+    (H, W) array
+        Finite everywhere, within the range of the points and 5 % beyond it.
+    (H, W) float32 array
+        Only with `return_confidence`: from 0 to 1, high at points and on surfaces with many
+        points, low far from points. It is v / (v + variance), where v is the variance of a point's
+        value and the variance is that of a planar solution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bilateral
+    >>> photo = np.full((60, 80), 40, np.uint8)
+    >>> photo[:, 40:] = 200
+    >>> points = np.zeros((60, 80), np.uint16)  # 0: unknown
+    >>> points[5::10, 5:40:10] = 3000  # millimetres
+    >>> points[5::10, 45::10] = 1500
+    >>> dense = bilateral.tasks.complete_depth(points, photo)
+    >>> dense.dtype, bool((dense == np.where(photo > 100, 1500, 3000)).all())
+    (dtype('uint16'), True)
+    """
+    kind = validation.choice("kind", kind, KINDS)
+    unknown = (*validation.number_list("invalid", invalid), 0.0)
+    with_confidence = validation.flag("return_confidence", return_confidence)
+    validation.depth_not_swapped("complete_depth", "points", points, reference)
+    guide = validation.reference(reference, reference_max)
+    shape = guide.pixels.shape[:2]
+    checked = depth_input(points, shape, confidence, mask, unknown, dtype, "points")
+    known = np.isfinite(checked.z)
+    validation.some_known("points", known)
+    size = float(np.median(np.abs(checked.z[known])))
+    z = (checked.z / np.float32(size)).astype(np.float32)
+    trust = np.ones(shape, np.float32) if checked.trust is None else checked.trust
+    candidates = Candidates(guide, Cells(sigma_xy, sigma_luma, sigma_chroma))
+    x = size * _complete(candidates, z, trust, kind).astype(np.float64)
+    dense = validation.as_dtype(x.reshape(checked.shape), checked.dtype)
+    if not with_confidence:
+        return dense
+    return dense, _confidence(candidates, np.where(known, trust, np.float32(0)))
+
+
+def _complete(candidates: Candidates, z: Array, trust: Array, kind: str) -> Array:
+    """Complete a map of typical size 1, NaN where unknown."""
+    known = np.isfinite(z)
+    if np.ptp(z[known]) == 0:
+        return np.full(z.shape, z[known][0])
+    linear, nearest = interpolate_points(z)
+    unit = _unit(candidates, z, trust, kind, held_out(known, nearest))
+    wrong = seen_through(z) if unit.inverse else np.zeros(z.shape, bool)
+    wrong |= find_outliers(candidates, np.where(wrong, np.float32(np.nan), z), trust, unit)
+    if wrong.any():
+        z = np.where(wrong, np.float32(np.nan), z)
+        linear, nearest = interpolate_points(z)
+    held = held_out(np.isfinite(z), nearest)
+    rest = np.where(held, np.float32(np.nan), z)
+    predictions = [x[held] for x in candidates.solve(rest, trust, unit, loose=True)]
+    predictions.append(interpolate_points(rest)[0][held])
+    *weights, last = weigh(predictions, z[held], areas(held, nearest))
+    x = np.float32(last) * linear
+    for weight, candidate in zip(weights, candidates.solve(z, trust, unit), strict=True):
+        x += np.float32(weight) * candidate
+    return x
+
+
+def _unit(
+    candidates: Candidates, z: Array, trust: Array, kind: str, held: NDArray[np.bool_]
+) -> Unit:
+    """Return the unit of planes for a kind of values."""
+    values = z[np.isfinite(z)]
+    direct = Unit.of(values, inverse=False)
+    if values.min() <= 0 or kind == "disparity":
+        return direct
+    inverse = Unit.of(values, inverse=True)
+    if kind == "depth":
+        return inverse
+    if not held.any():
+        return direct
+    rest = np.where(held, np.float32(np.nan), z)
+
+    def error(unit: Unit) -> float:
+        x = candidates.planar(PROBE, rest, trust, unit, loose=True)
+        return float(np.abs(x[held] - z[held]).mean(dtype=np.float64))
+
+    return inverse if error(inverse) < error(direct) else direct
+
+
+def _confidence(candidates: Candidates, weights: Array) -> Array:
+    """Return the confidence from the variance of the planar solution."""
+    variance = candidates.solver(PROBE, _SMOOTHNESS).variance(weights, probes=_PROBES)
+    return (1 / (1 + variance)).astype(np.float32)

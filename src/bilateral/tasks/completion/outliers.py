@@ -1,0 +1,95 @@
+"""Find wrong points: background seen through the foreground, and values that fit nothing around.
+
+A detail of the scene with a single point on it looks like an outlier, too. So suspicious points are
+dropped only if the other points are predicted better without them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bilateral.filters.interpolation import interpolate_points
+from bilateral.tasks.completion.candidates import PROBE, Candidates
+from bilateral.tasks.completion.units import Unit
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+_WINDOW = (2, 4)
+"""A point is seen through a surface if nearer ones are within so many rows and columns."""
+_FARTHER = 0.85
+"""Nearer: below this part of its depth."""
+_DEVIATIONS = 5.0
+"""A suspicious point differs from both predictions by so many typical differences."""
+_MOST = 0.1
+"""Largest part of the points that may be wrong."""
+_GAIN = 0.9
+"""Largest error without the suspicious points, relative to the error with them."""
+_FEWEST = 50
+"""Fewer points than this are all taken as right."""
+_SEED = 21
+
+
+def find_outliers(candidates: Candidates, z: Array, trust: Array, unit: Unit) -> Mask:
+    """Return the points to drop; none unless the others are predicted better without them.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    z : (H, W) float32 array
+        NaN where unknown.
+    trust : (H, W) float32 array
+        Weights of the points.
+    unit : Unit
+    """
+    known = np.isfinite(z)
+    none = np.zeros(known.shape, bool)
+    if np.count_nonzero(known) < _FEWEST:
+        return none
+    half = np.random.default_rng(_SEED).random(known.shape) < 0.5
+    halves = known & half, known & ~half
+
+    def predict(skipped: Mask, *, linear: bool) -> Array:
+        """Predict the points of each half from those of the other that are not skipped."""
+        predicted = np.full(z.shape, np.float32(np.nan))
+        for train, test in (halves, halves[::-1]):
+            data = np.where(train & ~skipped, z, np.float32(np.nan))
+            if linear:
+                x = interpolate_points(data)[0]
+            else:
+                x = candidates.planar(PROBE, data, trust, unit, loose=True)
+            predicted[test] = x[test]
+        return predicted
+
+    if not all(part.any() for part in halves):
+        return none
+    planar, linear = predict(none, linear=False), predict(none, linear=True)
+    difference = np.fmin(np.abs(planar - z), np.abs(linear - z))
+    limit = _DEVIATIONS * 1.4826 * float(np.median(difference[known]))
+    limit = max(limit, float(np.quantile(difference[known], 1 - _MOST)))
+    suspicious = known & (difference > limit)
+    others = known & ~suspicious
+    if not all((part & others).any() for part in halves):
+        return none
+    without = predict(suspicious, linear=False)
+    error = float(np.abs(planar - z).mean(where=others, dtype=np.float64))
+    better = float(np.abs(without - z).mean(where=others, dtype=np.float64))
+    return suspicious if better < _GAIN * error else none
+
+
+def seen_through(z: Array) -> Mask:
+    """Find the depths behind a surface: much nearer points are close by on both sides."""
+    near = np.where(np.isfinite(z), z, np.float32(np.inf))
+    rows, columns = _WINDOW
+    lowest = near.copy()
+    for step in range(1, rows + 1):
+        np.minimum(lowest[step:], near[:-step], out=lowest[step:])
+        np.minimum(lowest[:-step], near[step:], out=lowest[:-step])
+    left, right = np.full_like(near, np.inf), np.full_like(near, np.inf)
+    for step in range(1, columns + 1):
+        np.minimum(left[:, step:], lowest[:, :-step], out=left[:, step:])
+        np.minimum(right[:, :-step], lowest[:, step:], out=right[:, :-step])
+    return np.isfinite(z) & (np.maximum(left, right) < _FARTHER * near)
