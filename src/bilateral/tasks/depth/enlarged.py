@@ -1,7 +1,8 @@
 """Refine maps of a low resolution that were enlarged by repeating pixels, as phones deliver them.
 
 Their edges are uncertain by a block, and the blocks are no noise. So the map is enlarged again, by
-super-resolution, and no pixel leaves the range of the input around it.
+super-resolution, and then refined: no pixel leaves the range of the enlarged map beside it, and of
+the input around it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ _LEAST_BLOCKS = 8
 """Along each side. Two or three edges of any scene are at equal distances, too."""
 _LEAST_KNOWN = 0.98
 """Maps with holes are refined as others are."""
+_LEVELS = 2
+"""Grid cells have so many times the usual levels: texture is finer than the map's blocks."""
+_FINE_RADIUS = 1
+"""The enlarged map knows edges to a pixel or two."""
 _MOST_RADIUS = 4
 """Pixels this far from any edge keep their value, up to the differences around them."""
 
@@ -62,12 +67,13 @@ def refine_enlarged(
     unit = edge_size(fine, every > 0, 0.0)
     if unit == 0:
         return None
-    x = refine_whole(fine, every, guide, cells.grid(guide), unit, stereo=False)
-    radius = min(_MOST_RADIUS, math.ceil(blocks.factor) + 1)
-    low, high = _around(z, radius, np.fmin), _around(z, radius, np.fmax)
+    grid = Cells(cells.xy, _LEVELS * cells.luma, _LEVELS * cells.chroma).grid(guide)
+    x = refine_whole(fine, every, guide, grid, unit, stereo=False)
     slack = noise(np.abs(x))
-    inside: Array = np.clip(x, low - slack, high + slack)
-    return np.where(np.isnan(low), x, inside)
+    for values, radius in ((fine, _FINE_RADIUS), (z, _radius(blocks.factor))):
+        low, high = _around(values, radius, np.fmin), _around(values, radius, np.fmax)
+        x = np.where(np.isnan(low), x, np.clip(x, low - slack, high + slack))
+    return x
 
 
 def _starts(z: Array) -> NDArray[np.intp]:
@@ -85,6 +91,11 @@ def _regular(starts: NDArray[np.intp], size: int) -> bool:
     even, block = np.linspace(inner[0], inner[-1], inner.size, retstep=True)
     longest = max(inner[0], size - inner[-1])
     return bool(np.abs(inner - even).max() <= 1 and longest <= block + 1)
+
+
+def _radius(factor: float) -> int:
+    """Pixels by which edges of the input may move: a block and one more."""
+    return min(_MOST_RADIUS, math.ceil(factor) + 1)
 
 
 def _around(z: Array, radius: int, choose: np.ufunc) -> Array:
