@@ -205,7 +205,7 @@ def test_messages_of_the_library(here: Path, call: Main, monkeypatch: pytest.Mon
         (
             "defocus",
             "--invalid",
-            "--invalid is an option of solve, depth, superres, stereo, align, not",
+            "--invalid is an option of solve, depth, complete, superres, stereo, align, not",
         ),
     ],
 )
