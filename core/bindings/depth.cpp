@@ -10,8 +10,8 @@
 #include "depth/coarse.hpp"
 #include "depth/doubt.hpp"
 #include "depth/grow.hpp"
-#include "depth/keep.hpp"
 #include "depth/smooth.hpp"
+#include "depth/surface_sizes.hpp"
 
 namespace bilateral {
 
@@ -33,13 +33,13 @@ void bound_find_doubt(const Input<float>& z, const Coefficients& jump, const Out
   find_doubt(z.data(), z.shape(0), z.shape(1), unit, out.data(), threads);
 }
 
-void bound_keep_surfaces(const Input<float>& z, const Input<bool>& doubt, const Coefficients& jump,
-                         std::size_t least, const Output<bool>& out) {
+void bound_surface_sizes(const Input<float>& z, const Input<bool>& doubt, const Coefficients& jump,
+                         const Output<std::int32_t>& out) {
   require(z.ndim() == 2 && z.size() > 0 && doubt.size() == z.size() && out.size() == z.size(),
           "sizes do not match");
   const Jump unit = jump_of(jump);
   const CoreCall call;
-  keep_surfaces(z.data(), doubt.data(), z.shape(0), z.shape(1), unit, least, out.data());
+  surface_sizes(z.data(), doubt.data(), z.shape(0), z.shape(1), unit, out.data());
 }
 
 void bound_grow_surfaces(const Input<bool>& kept, const Input<float>& measured,
@@ -122,8 +122,8 @@ void bind_coarse(nb::module_& m) {
 void bind_depth(nb::module_& m) {
   m.def("find_doubt", &bound_find_doubt, "z"_a.noconvert(), "jump"_a, "out"_a.noconvert(),
         "threads"_a, "Write whether each pixel of a depth map lies on no surface.");
-  m.def("keep_surfaces", &bound_keep_surfaces, "z"_a.noconvert(), "doubt"_a.noconvert(), "jump"_a,
-        "least"_a, "out"_a.noconvert(), "Write whether each pixel belongs to a large surface.");
+  m.def("surface_sizes", &bound_surface_sizes, "z"_a.noconvert(), "doubt"_a.noconvert(), "jump"_a,
+        "out"_a.noconvert(), "Write the number of pixels of each pixel's surface.");
   m.def("grow_surfaces", &bound_grow_surfaces, "kept"_a.noconvert(), "measured"_a.noconvert(),
         "jump"_a, "inverse"_a, "growth"_a, "x"_a.noconvert(), "threads"_a,
         "Bring the fillings of holes to the surfaces around them, in place.");

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <utility>
 #include <vector>
 
+#include "base/buffer.hpp"
 #include "base/threads.hpp"
 #include "depth/jump.hpp"
 
@@ -134,7 +134,9 @@ class SurfaceGrowth {
         growth_(growth),
         fading_(1 / growth.slope_reach),
         x_(x),
-        plane_(height * width, undecided) {
+        plane_(height * width, untouched),
+        base_(height * width),
+        best_(height * width) {
     float low = std::numeric_limits<float>::infinity(), high = -low;
     for (std::size_t p = 0; p < height * width; ++p)
       if (kept[p]) low = std::min(low, x[p]), high = std::max(high, x[p]);
@@ -144,51 +146,40 @@ class SurfaceGrowth {
   }
 
   void run(int threads) {
-    std::vector<std::uint32_t> front = start(threads), deferred, next;
-    std::vector<std::uint32_t> agreeing;
-    std::vector<std::pair<std::uint32_t, Continued>> decided;
+    std::vector<std::uint32_t> front = start(threads), deferred, next, decided, agreeing;
     for (const float limit : limits) {
       // Pixels that fit a surface less well wait until others have continued theirs.
       while (!front.empty()) {
         decided.clear();
         for (const std::uint32_t p : front) {
-          const Continued best = nearest_surface(p);
-          if (best.plane < 0) continue;  // no cost is finite
-          if (best.cost <= limit)
-            decided.emplace_back(p, best);
-          else
+          const Continued& best = best_.data()[p];
+          if (best.cost > limit) {
+            plane_[p] = deferring;
             deferred.push_back(p);
-        }
-        for (const auto& [p, best] : decided) {
+            continue;
+          }
+          decided.push_back(p);
           plane_[p] = best.plane;
           if (best.agrees) agreeing.push_back(p);
           const float slack = growth_.drift * jump_(best.value);
           x_[p] = within(std::clamp(x_[p], best.value - slack, best.value + slack));
+          base_[p] = unit_(x_[p]);
         }
         next.clear();
-        for (const auto& [p, best] : decided)
-          each_neighbour(place(p), [&](std::size_t q, float, float) {
-            if (plane_[q] != undecided) return;
-            plane_[q] = waiting;
-            next.push_back(static_cast<std::uint32_t>(q));
-          });
-        for (const std::uint32_t p : next) plane_[p] = undecided;
+        for (const std::uint32_t p : decided) offer(p, limit, next);
         front.swap(next);
       }
-      for (const std::uint32_t p : deferred) {
-        if (plane_[p] != undecided) continue;
-        plane_[p] = waiting;
-        front.push_back(p);
-      }
-      for (const std::uint32_t p : front) plane_[p] = undecided;
+      std::erase_if(deferred, [&](std::uint32_t p) { return plane_[p] != deferring; });
+      front.swap(deferred);
       deferred.clear();
     }
     for (const std::uint32_t p : agreeing) x_[p] = measured_[p];
   }
 
  private:
-  // Kept pixels that are not beside a hole have no plane.
-  static constexpr std::int32_t undecided = -1, waiting = -2, inner = -3;
+  // States of a pixel without a plane: no surface has reached it; it is in the front; its best
+  // surface fits too badly for now; it is kept and not beside a hole.
+  static constexpr std::int32_t untouched = -1, waiting = -2, deferring = -3, inner = -4;
   // Fillings leave the range of the kept depths by at most this part of it.
   static constexpr float beyond = 0.05f;
   static constexpr float limits[] = {1, 4, 16, 64, std::numeric_limits<float>::infinity()};
@@ -200,14 +191,14 @@ class SurfaceGrowth {
     return {p % width, p / width};
   }
 
-  // Calls f(neighbour, x, y) with the step from the neighbour to the pixel.
+  // Calls f(neighbour, x, y) with the step from the pixel to the neighbour.
   template <class F>
   void each_neighbour(Place at, F&& f) const {
     for (std::size_t v = at.y - (at.y > 0); v <= std::min(at.y + 1, height_ - 1); ++v)
       for (std::size_t u = at.x - (at.x > 0); u <= std::min(at.x + 1, width_ - 1); ++u)
         if (v != at.y || u != at.x)
-          f(v * width_ + u, static_cast<float>(at.x) - static_cast<float>(u),
-            static_cast<float>(at.y) - static_cast<float>(v));
+          f(v * width_ + u, static_cast<float>(u) - static_cast<float>(at.x),
+            static_cast<float>(v) - static_cast<float>(at.y));
   }
 
   // Fits the planes along the holes. Returns the pixels of the holes beside them.
@@ -217,56 +208,60 @@ class SurfaceGrowth {
       for (std::size_t x = 0; x < width_; ++x) {
         const std::size_t p = y * width_ + x;
         if (kept_[p]) {
-          if (plane_[p] == undecided) plane_[p] = inner;
+          if (plane_[p] == untouched) plane_[p] = inner;
           continue;
         }
-        bool beside = false;
         each_neighbour({x, y}, [&](std::size_t q, float, float) {
-          if (!kept_[q]) return;
-          beside = true;
-          if (plane_[q] >= 0) return;
+          if (!kept_[q] || plane_[q] >= 0) return;
           plane_[q] = static_cast<std::int32_t>(border.size());
           border.push_back(static_cast<std::uint32_t>(q));
         });
-        if (beside) front.push_back(static_cast<std::uint32_t>(p));
       }
     planes_.resize(border.size());
     const std::size_t chunk = 256;
     parallel_for(team_size(threads, border.size(), 1024), (border.size() + chunk - 1) / chunk,
                  [&](std::size_t item, std::size_t) {
                    const std::size_t end = std::min((item + 1) * chunk, border.size());
-                   for (std::size_t i = item * chunk; i < end; ++i)
+                   for (std::size_t i = item * chunk; i < end; ++i) {
                      planes_[i] =
                          fit_plane(x_, kept_, height_, width_, place(border[i]), jump_, unit_);
+                     base_[border[i]] = planes_[i].value;
+                   }
                  });
+    for (const std::uint32_t p : border) offer(p, 0, front);
     return front;
   }
 
-  // The surface of a neighbour that comes closest to the filling.
-  Continued nearest_surface(std::uint32_t p) const {
-    Continued best;
+  // Offers the surface of a pixel to its neighbours that have none. Those that it reaches first,
+  // and deferring ones that it fits within the limit, join the front.
+  void offer(std::uint32_t p, float limit, std::vector<std::uint32_t>& front) {
     const Place at = place(p);
-    const float px = static_cast<float>(at.x), py = static_cast<float>(at.y), filling = x_[p];
-    const float own = measured_[p];
-    const float nearer = own == own ? 1 : 1 + growth_.bias;
+    const std::int32_t k = plane_[p];
+    const LocalPlane& plane = planes_[static_cast<std::size_t>(k)];
+    const float base = base_[p];
     each_neighbour(at, [&](std::size_t q, float dx, float dy) {
-      const std::int32_t k = plane_[q];
-      if (k < 0) return;
-      const LocalPlane& plane = planes_[static_cast<std::size_t>(k)];
-      const float distance = std::max(std::abs(px - plane.x), std::abs(py - plane.y));
+      std::int32_t& state = plane_[q];
+      if (state >= 0 || state == inner) return;
+      const float x = static_cast<float>(at.x) + dx, y = static_cast<float>(at.y) + dy;
+      const float distance = std::max(std::abs(x - plane.x), std::abs(y - plane.y));
       const float fade = std::max(0.0f, 1 - distance * fading_);
-      const float base = kept_[q] ? plane.value : unit_(x_[q]);
       float value = base + fade * (plane.slope_x * dx + plane.slope_y * dy);
       if (unit_.inverse) value = 1 / std::max(value, 0.5f * base);
       value = within(value);
-      const float step = 1 / jump_(value), d = value - filling;
+      const float own = measured_[q], nearer = own == own ? 1 : 1 + growth_.bias;
+      const float step = 1 / jump_(value), d = value - x_[q];
       const float misfit = std::abs(value - own) * step;
       const bool agrees = misfit <= growth_agreement;
       const float cost = agrees ? misfit : (d < 0 ? -d * nearer : d) * step;
-      if ((agrees && !best.agrees) || (agrees == best.agrees && cost < best.cost))
-        best = {k, value, cost, agrees};
+      Continued& best = best_.data()[q];
+      if (state == untouched) best = {};
+      if (!((agrees && !best.agrees) || (agrees == best.agrees && cost < best.cost))) return;
+      best = {k, value, cost, agrees};
+      if (state == untouched || (state == deferring && cost <= limit)) {
+        state = waiting;
+        front.push_back(static_cast<std::uint32_t>(q));
+      }
     });
-    return best;
   }
 
   const bool* kept_;
@@ -279,6 +274,8 @@ class SurfaceGrowth {
   float low_, high_;  // range of fillings
   float* x_;
   std::vector<std::int32_t> plane_;  // the plane that a pixel continues
+  std::vector<float> base_;          // its value at the pixel, in the planes' unit
+  Buffer<Continued> best_;           // the best offer to a pixel that a surface has reached
   std::vector<LocalPlane> planes_;   // of the kept pixels beside holes
 };
 

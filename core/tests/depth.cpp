@@ -9,8 +9,8 @@
 #include "depth/coarse.hpp"
 #include "depth/doubt.hpp"
 #include "depth/grow.hpp"
-#include "depth/keep.hpp"
 #include "depth/smooth.hpp"
+#include "depth/surface_sizes.hpp"
 #include "tests/check.hpp"
 
 namespace bilateral {
@@ -29,22 +29,22 @@ std::vector<float> wall_and_box(std::size_t height, std::size_t width) {
   return z;
 }
 
-void test_doubt_and_keep() {
+void test_doubt_and_sizes() {
   const std::size_t height = 100, width = 120, size = height * width;
   const std::vector<float> z = wall_and_box(height, width);
-  const auto doubt = std::make_unique<bool[]>(size), kept = std::make_unique<bool[]>(size);
+  const auto doubt = std::make_unique<bool[]>(size);
+  std::vector<std::int32_t> sizes(size);
   for (const int threads : {1, 3}) {
     find_doubt(z.data(), height, width, jump, doubt.get(), threads);
-    keep_surfaces(z.data(), doubt.get(), height, width, jump, 100, kept.get());
+    surface_sizes(z.data(), doubt.get(), height, width, jump, sizes.data());
     bool right = true;
     for (std::size_t p = 0; p < size; ++p) {
       const bool flying = z[p] == 2.0f;
-      right = right && doubt[p] == flying && kept[p] == !flying;
+      const int expected = flying ? 0 : z[p] == 1.0f ? 60 * 30 : 100 * 120 - 60 * 31;
+      right = right && doubt[p] == flying && sizes[p] == expected;
     }
     CHECK(right);
   }
-  keep_surfaces(z.data(), doubt.get(), height, width, jump, 60 * 30 + 1, kept.get());
-  CHECK(kept[0] && !kept[50 * width + 40]);  // the box is too small
 }
 
 // A hole beside the box takes the depth of the wall if the filling is not clearly the box's.
@@ -103,7 +103,7 @@ void test_blocks() {
 }  // namespace
 
 void test_depth(Random& random) {
-  test_doubt_and_keep();
+  test_doubt_and_sizes();
   test_growth();
   test_smoothing(random);
   test_blocks();

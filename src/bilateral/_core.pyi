@@ -532,8 +532,8 @@ def calm(x: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='c
 def find_doubt(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')], threads: int) -> None:
     """Write whether each pixel of a depth map lies on no surface."""
 
-def keep_surfaces(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], doubt: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], least: int, out: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
-    """Write whether each pixel belongs to a large surface."""
+def surface_sizes(z: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], doubt: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], out: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')]) -> None:
+    """Write the number of pixels of each pixel's surface."""
 
 def grow_surfaces(kept: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], measured: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], jump: tuple[float, float, float], inverse: bool, growth: tuple[float, float, float], x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
     """Bring the fillings of holes to the surfaces around them, in place."""

@@ -56,17 +56,17 @@ def find_doubt(z: Map, jump: Polynomial) -> Mask:
 
 
 def on_even_line(z: Map, y: int, x: int, jump: Polynomial, least: float) -> bool:
-    """Whether a pixel lies on a line of seven pixels with even slopes."""
+    """Whether a pixel lies on a line of six pixels with even slopes."""
     height, width = z.shape
     for dy, dx in LINES[:4]:
-        for first in range(-6, 1):
-            line = [(y + k * dy, x + k * dx) for k in range(first, first + 7)]
+        for first in range(-5, 1):
+            line = [(y + k * dy, x + k * dx) for k in range(first, first + 6)]
             if not all(0 <= v < height and 0 <= u < width for v, u in line):
                 continue
             values = [float(z[at]) for at in line]
             if all(
                 is_even(*values[k : k + 3], polynomial(jump, values[k + 1]), least)
-                for k in range(5)
+                for k in range(4)
             ):
                 return True
     return False
@@ -78,12 +78,12 @@ def is_even(a: float, b: float, c: float, unit: float, least: float) -> bool:
     return slope >= least * unit and abs(c - 2 * b + a) < max(0.3 * slope, 0.25 * unit)
 
 
-def keep_surfaces(z: Map, doubt: Mask, jump: Polynomial, least: int) -> Mask:
-    """Mark connected surfaces of enough pixels, by flooding."""
+def surface_sizes(z: Map, doubt: Mask, jump: Polynomial) -> NDArray[np.int32]:
+    """Count the pixels of connected surfaces, by flooding."""
     height, width = z.shape
     free = np.isfinite(z) & ~doubt
     known = np.pad(np.where(free, z, np.nan), 2, constant_values=np.nan)
-    out = np.zeros(z.shape, np.bool_)
+    out = np.zeros(z.shape, np.int32)
     for start in np.argwhere(free).tolist():
         if not free[tuple(start)]:
             continue
@@ -95,8 +95,7 @@ def keep_surfaces(z: Map, doubt: Mask, jump: Polynomial, least: int) -> Mask:
                     if free[v, u] and joins(known, y, x, v - y, u - x, jump):
                         free[v, u] = False
                         surface.append((v, u))
-        if len(surface) >= least:
-            out[tuple(np.transpose(surface))] = True
+        out[tuple(np.transpose(surface))] = len(surface)
     return out
 
 

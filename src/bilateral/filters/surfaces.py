@@ -28,10 +28,8 @@ def find_doubt(z: Array, jump: Polynomial) -> NDArray[np.bool_]:
     return cpu.find_doubt(z, jump)
 
 
-def keep_surfaces(
-    z: Array, doubt: NDArray[np.bool_], jump: Polynomial, least: int
-) -> NDArray[np.bool_]:
-    """Find the pixels of connected surfaces with at least `least` pixels.
+def surface_sizes(z: Array, doubt: NDArray[np.bool_], jump: Polynomial) -> NDArray[np.int32]:
+    """Return the number of pixels of each pixel's connected surface; 0 where there is none.
 
     Parameters
     ----------
@@ -39,9 +37,8 @@ def keep_surfaces(
         As for `find_doubt`.
     doubt : (H, W) bool array
         Pixels that belong to no surface.
-    least : int
     """
-    return cpu.keep_surfaces(z, doubt, jump, least)
+    return cpu.surface_sizes(z, doubt, jump)
 
 
 def grow_surfaces(

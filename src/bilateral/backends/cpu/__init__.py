@@ -9,10 +9,10 @@ from bilateral.backends.cpu.depth import (
     expand_depth,
     find_doubt,
     grow_surfaces,
-    keep_surfaces,
     shrink_depth,
     shrink_photo,
     smooth_depth,
+    surface_sizes,
 )
 from bilateral.backends.cpu.filters import (
     LARGEST_BLUR,
@@ -146,7 +146,6 @@ __all__ = [
     "grow_surfaces",
     "halve",
     "interpolate_points",
-    "keep_surfaces",
     "label_depth",
     "majority",
     "match_blocks",
@@ -174,6 +173,7 @@ __all__ = [
     "splat_target",
     "spread_blocks",
     "start",
+    "surface_sizes",
     "visible",
     "warp_past",
     "was_with_data",

@@ -32,12 +32,10 @@ def find_doubt(z: Array, jump: Polynomial) -> NDArray[np.bool_]:
     return out
 
 
-def keep_surfaces(
-    z: Array, doubt: NDArray[np.bool_], jump: Polynomial, least: int
-) -> NDArray[np.bool_]:
-    """Return whether each pixel belongs to a connected surface of at least `least` pixels."""
-    out = np.empty(z.shape, np.bool_)
-    _core.keep_surfaces(z, doubt, jump, least, out)
+def surface_sizes(z: Array, doubt: NDArray[np.bool_], jump: Polynomial) -> NDArray[np.int32]:
+    """Return the number of pixels of each pixel's connected surface; 0 where there is none."""
+    out = np.empty(z.shape, np.int32)
+    _core.surface_sizes(z, doubt, jump, out)
     return out
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import validation
-from bilateral.filters.surfaces import keep_surfaces
 from bilateral.tasks.depth.surfaces import LARGE_PART, Surfaces, least_pixels
 
 Array = NDArray[Any]
@@ -45,7 +44,7 @@ def is_matched(z: Array, guide: validation.Reference, surfaces: Surfaces) -> boo
     count = np.count_nonzero(known)
     if count < _LEAST_KNOWN * z.size:
         return False
-    large = keep_surfaces(z, surfaces.doubt, surfaces.jump, least_pixels(z, LARGE_PART))
+    large = surfaces.sizes >= least_pixels(z, LARGE_PART)
     doubtful = np.count_nonzero(surfaces.doubt)
     outside = count - doubtful - np.count_nonzero(large)
     least = _LEAST_DISORDER if count >= _DENSE * z.size else _HOLED_DISORDER

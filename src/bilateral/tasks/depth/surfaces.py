@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bilateral.filters.surfaces import Polynomial, find_doubt, keep_surfaces
+from bilateral.filters.surfaces import Polynomial, find_doubt, surface_sizes
 from bilateral.tasks.depth.noise import Noise
 
 Array = NDArray[Any]
@@ -33,6 +33,8 @@ class Surfaces(NamedTuple):
     """Pixels of smaller surfaces, within the range of the kept ones."""
     doubt: NDArray[np.bool_]
     """Known pixels that lie on no surface."""
+    sizes: NDArray[np.int32]
+    """Number of pixels of each pixel's surface; 0 where there is none."""
     jump: Polynomial
     """Smallest difference between surfaces, as coefficients of 1, |z|, z^2."""
 
@@ -47,22 +49,16 @@ class Surfaces(NamedTuple):
         return self._replace(kept=np.isfinite(z), small=nothing, doubt=nothing)
 
 
-def find_surfaces(
-    z: Array, noise: Noise, trust: Array | None = None, *, small: bool = True
-) -> Surfaces:
-    """Find the surfaces of an (H, W) float32 map, NaN where it is unknown.
-
-    Without `small`, small surfaces are not looked for, which saves time.
-    """
+def find_surfaces(z: Array, noise: Noise, trust: Array | None = None) -> Surfaces:
+    """Find the surfaces of an (H, W) float32 map, NaN where it is unknown."""
     jump = (_JUMP_NOISES * noise.a, _JUMP_PART, _JUMP_NOISES * noise.b)
     doubt = find_doubt(z, jump)
     barred = doubt if trust is None else doubt | (trust < _LEAST_TRUST)
-    kept = keep_surfaces(z, barred, jump, least_pixels(z, _LEAST_PART))
-    if not small:
-        return Surfaces(kept, np.zeros_like(kept), doubt, jump)
+    sizes = surface_sizes(z, barred, jump)
+    kept = sizes >= least_pixels(z, _LEAST_PART)
     low, high = np.min(z, initial=np.inf, where=kept), np.max(z, initial=-np.inf, where=kept)
-    others = keep_surfaces(z, barred | kept, jump, _SMALL_PIXELS)
-    return Surfaces(kept, others & (z >= low) & (z <= high), doubt, jump)
+    small = (sizes >= _SMALL_PIXELS) & ~kept & (z >= low) & (z <= high)
+    return Surfaces(kept, small, doubt, sizes, jump)
 
 
 def least_pixels(z: Array, part: float) -> int:

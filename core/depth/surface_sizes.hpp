@@ -1,4 +1,4 @@
-// Keep: finds the large connected surfaces of a depth map.
+// Surface sizes: finds the connected surfaces of a depth map.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace bilateral {
 
-// Writes whether each pixel belongs to a surface of at least `least` pixels. The eight
+// Writes the number of pixels of each pixel's surface; 0 for doubted and unknown pixels. The eight
 // neighbours are connected if both are known (not NaN), not doubted, and no jump is between them,
 // or if the slope from one to the other goes on evenly behind one of them: a steep surface.
 //
 // Runs of connected pixels in a row are found first, then joined to those of the row above: there
 // are far fewer runs than pixels.
-inline void keep_surfaces(const float* z, const bool* doubt, std::size_t height, std::size_t width,
-                          const Jump& jump, std::size_t least, bool* out) {
+inline void surface_sizes(const float* z, const bool* doubt, std::size_t height, std::size_t width,
+                          const Jump& jump, std::int32_t* out) {
   // A known pixel without doubt, or NaN.
   const auto at = [&](std::ptrdiff_t y, std::ptrdiff_t x) {
     if (y < 0 || x < 0 || y >= static_cast<std::ptrdiff_t>(height) ||
@@ -65,14 +65,17 @@ inline void keep_surfaces(const float* z, const bool* doubt, std::size_t height,
       if (x > 0 && run[above - 1] != joined) join(y, x, -1);
       if (x + 1 < width && run[above + 1] != joined) join(y, x, 1);
     }
-  std::vector<std::size_t> size(static_cast<std::size_t>(runs));
+  std::vector<std::int32_t> size(static_cast<std::size_t>(runs));
   std::vector<std::int32_t> root(static_cast<std::size_t>(runs));
   for (std::int32_t r = 0; r < runs; ++r) root[static_cast<std::size_t>(r)] = sets.root(r);
   for (const std::int32_t r : run)
     if (r >= 0) ++size[static_cast<std::size_t>(root[static_cast<std::size_t>(r)])];
+  for (std::int32_t r = 0; r < runs; ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    size[at] = size[static_cast<std::size_t>(root[at])];
+  }
   for (std::size_t p = 0; p < height * width; ++p)
-    out[p] = run[p] >= 0 &&
-             size[static_cast<std::size_t>(root[static_cast<std::size_t>(run[p])])] >= least;
+    out[p] = run[p] < 0 ? 0 : size[static_cast<std::size_t>(run[p])];
 }
 
 }  // namespace bilateral
