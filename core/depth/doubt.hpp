@@ -26,7 +26,7 @@ inline constexpr float doubt_slant = 0.5f;
 
 // A pixel is not doubted if it lies on a line of so many pixels with an even slope. Flying pixels
 // in a row across an edge are fewer or less even.
-inline constexpr int line_pixels = 6;
+inline constexpr int line_pixels = 7;
 // Flying pixels in a row along an edge are even, too. So where fewer neighbours agree than this
 // fraction, the line must be steep: jumps per pixel.
 inline constexpr float line_support = 0.4f, line_steep = 0.5f;

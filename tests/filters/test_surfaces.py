@@ -150,7 +150,7 @@ def test_a_slope_is_a_surface_even_beside_flying_pixels() -> None:
     assert doubt[:, :32].mean() < 0.02
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
 @pytest.mark.parametrize("gap", [0.6, 2.0])
 def test_a_skirt_between_two_surfaces_is_doubted(width: int, gap: float) -> None:
     x = np.arange(60.0)

@@ -56,17 +56,17 @@ def find_doubt(z: Map, jump: Polynomial) -> Mask:
 
 
 def on_even_line(z: Map, y: int, x: int, jump: Polynomial, least: float) -> bool:
-    """Whether a pixel lies on a line of six pixels with even slopes."""
+    """Whether a pixel lies on a line of seven pixels with even slopes."""
     height, width = z.shape
     for dy, dx in LINES[:4]:
-        for first in range(-5, 1):
-            line = [(y + k * dy, x + k * dx) for k in range(first, first + 6)]
+        for first in range(-6, 1):
+            line = [(y + k * dy, x + k * dx) for k in range(first, first + 7)]
             if not all(0 <= v < height and 0 <= u < width for v, u in line):
                 continue
             values = [float(z[at]) for at in line]
             if all(
                 is_even(*values[k : k + 3], polynomial(jump, values[k + 1]), least)
-                for k in range(4)
+                for k in range(5)
             ):
                 return True
     return False
