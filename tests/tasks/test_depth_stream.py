@@ -324,7 +324,7 @@ def test_boxes_of_other_sizes_and_speeds(size: tuple[int, int], step: int) -> No
     texture = room(size, 7)[0][..., ::-1]
     photos, truth = np.stack([photo] * 8), np.stack([depth] * 8)
     for k in range(8):
-        # No strip of two pixels of the box behind it stays visible: it would look like mixed depths.
+        # No strip of two pixels of the box behind stays visible: it would look like mixed depths.
         box = np.s_[k, 32 : 32 + size[0], 12 + k * step : 12 + size[1] + k * step]
         photos[box], truth[box] = texture, 1.2
     video = filmed(photos, truth)

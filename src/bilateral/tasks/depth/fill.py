@@ -94,7 +94,7 @@ def fill(
     if trust is not None:
         weights *= trust
     x = unit.back(plane_solver(cells.grid(guide)).solve(target, weights))
-    confirmed = kept | (small & (np.abs(x - z) <= surfaces.jump_at(z)))
+    confirmed = surfaces.confirmed(x, z)
     x = np.where(confirmed, z, x)
     return grow_surfaces(
         x, confirmed, measured, surfaces.jump, inverse=unit.inverse, growth=_GROWTH

@@ -48,7 +48,7 @@ def fill_fast(z: Array, surfaces: Surfaces, measured: Array, guide: validation.R
     coarse = unit.back(plane_solver(grid, _TOLERANCE).solve(unit.to(blocks), weights))
     colour = _BLOCK_COLOUR * guide.highest / 255 * photo.shape[2] / 3
     x = expand_depth(coarse, guide.pixels, photo, z, kept, factor=_BLOCK, unit=colour)
-    confirmed = kept | (small & (np.abs(x - z) <= surfaces.jump_at(z)))
+    confirmed = surfaces.confirmed(x, z)
     x = np.where(confirmed, z, x)
     return grow_surfaces(
         x, confirmed, measured, surfaces.jump, inverse=unit.inverse, growth=_GROWTH

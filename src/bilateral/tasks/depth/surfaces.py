@@ -43,6 +43,13 @@ class Surfaces(NamedTuple):
         size = np.abs(z)
         return np.asarray(self.jump[0] + size * (self.jump[1] + size * self.jump[2]))
 
+    def confirmed(self, x: Array, z: Array) -> NDArray[np.bool_]:
+        """Return the kept pixels, and those of small surfaces that are close to a solution `x`."""
+        out = self.kept.copy()
+        small = self.small
+        out[small] = np.abs(x[small] - z[small]) <= self.jump_at(z[small])
+        return out
+
     def all_known(self, z: Array) -> Surfaces:
         """Keep every known pixel of a map."""
         nothing = np.zeros(z.shape, np.bool_)
