@@ -1,5 +1,5 @@
 // Define the Python module `bilateral._core`.
-#include "bindings/bound_planes.hpp"
+#include "bindings/planes/bound_planes.hpp"
 #include "bindings/subjects.hpp"
 
 NB_MODULE(_core, m) {

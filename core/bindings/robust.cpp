@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "bindings/arrays.hpp"
-#include "bindings/bound_grid.hpp"
+#include "bindings/grid/bound_grid.hpp"
 #include "bindings/subjects.hpp"
 #include "solve/samples.hpp"
 

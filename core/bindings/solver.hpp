@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
-#include "bindings/bound_grid.hpp"
+#include "bindings/grid/bound_grid.hpp"
 #include "multigrid/hierarchy.hpp"
 #include "multigrid/nested_start.hpp"
 #include "solve/system.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bindings/arrays.hpp"
-#include "bindings/bound_grid.hpp"
+#include "bindings/grid/bound_grid.hpp"
 
 namespace bilateral {
 

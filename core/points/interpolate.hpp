@@ -79,6 +79,11 @@ inline void interpolate_points(const float* z, std::size_t height, std::size_t w
         const detail::Corner corners[] = {corner(i), corner(j), corner(k)};
         detail::fill_triangle(corners, width, out);
       });
+  // Planes round: give known pixels their own values again.
+  for (const auto [x, y] : points) {
+    const std::size_t p = static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x);
+    out[p] = z[p];
+  }
 }
 
 }  // namespace bilateral

@@ -36,5 +36,6 @@ void test_stereo(Random& random);
 void test_defocus(Random& random);
 void test_depth(Random& random);
 void test_video(Random& random);
+void test_points(Random& random);
 
 }  // namespace bilateral

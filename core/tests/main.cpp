@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
       {"grid", test_grid},     {"multigrid", test_multigrid}, {"solve", test_solve},
       {"planes", test_planes}, {"filters", test_filters},     {"labels", test_labels},
       {"stereo", test_stereo}, {"defocus", test_defocus},     {"depth", test_depth},
-      {"video", test_video}};
+      {"video", test_video},   {"points", test_points}};
   std::vector<std::string> names(argv + 1, argv + argc);
   if (std::erase(names, "baseline") > 0) {
 #if defined(__x86_64__)

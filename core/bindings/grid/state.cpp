@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
-#include "bindings/bound_grid.hpp"
-#include "bindings/built_grid.hpp"
+#include "bindings/grid/bound_grid.hpp"
+#include "bindings/grid/built_grid.hpp"
 #include "bindings/subjects.hpp"
 
 namespace bilateral {

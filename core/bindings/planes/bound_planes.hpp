@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
-#include "bindings/bound_grid.hpp"
+#include "bindings/grid/bound_grid.hpp"
 #include "planes/geometry.hpp"
 #include "planes/positions.hpp"
 

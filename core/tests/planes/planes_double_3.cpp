@@ -1,4 +1,4 @@
-#include "tests/planes.hpp"
+#include "tests/planes/planes.hpp"
 
 namespace bilateral {
 

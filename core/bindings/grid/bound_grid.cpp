@@ -1,5 +1,5 @@
 // Compute the pyramid, the bistochastization and the multigrid hierarchies of a grid.
-#include "bindings/bound_grid.hpp"
+#include "bindings/grid/bound_grid.hpp"
 
 #include <algorithm>
 #include <utility>

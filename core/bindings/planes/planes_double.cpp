@@ -1,5 +1,5 @@
 // Bind the double part of the planar model.
-#include "bindings/planes.hpp"
+#include "bindings/planes/planes.hpp"
 #include "bindings/subjects.hpp"
 
 namespace bilateral {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
-#include "bindings/bound_grid.hpp"
+#include "bindings/grid/bound_grid.hpp"
 #include "bindings/subjects.hpp"
 #include "grid/bistochastize.hpp"
 #include "grid/build.hpp"

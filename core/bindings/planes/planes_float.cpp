@@ -1,5 +1,5 @@
 // Bind the planar model of a grid, and its float part. Each precision has its own translation unit.
-#include "bindings/planes.hpp"
+#include "bindings/planes/planes.hpp"
 #include "bindings/subjects.hpp"
 
 namespace bilateral {

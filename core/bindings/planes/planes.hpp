@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "bindings/bound_planes.hpp"
+#include "bindings/planes/bound_planes.hpp"
 #include "bindings/solver.hpp"
 #include "planes/fill.hpp"
 #include "planes/probes.hpp"

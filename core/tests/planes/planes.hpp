@@ -15,7 +15,7 @@
 #include "solve/components.hpp"
 #include "tests/check.hpp"
 #include "tests/failing_memory.hpp"
-#include "tests/plane_problem.hpp"
+#include "tests/planes/plane_problem.hpp"
 
 namespace bilateral {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "bindings/arrays.hpp"
-#include "bindings/bound_grid.hpp"
+#include "bindings/grid/bound_grid.hpp"
 
 namespace bilateral {
 
