@@ -24,6 +24,7 @@ from torch.autograd.function import once_differentiable
 from bilateral import validation
 from bilateral.torch import cpu_filters, inputs, operators
 from bilateral.torch.cpu_filters import FilterOptions
+from bilateral.torch.untraced import untraced
 
 _NAMES = inputs.Names("image", "weights", "bilateral.domain_transform")
 _MIN_MASS = 1e8
@@ -111,8 +112,7 @@ def _apply(
     return filtered
 
 
-_torch: Any = torch  # partly without types
-_run = _torch.compiler.disable(_apply)  # without disable, a graph break would trace inside
+_run = untraced(_apply)
 
 
 class _DomainTransform(torch.autograd.Function):

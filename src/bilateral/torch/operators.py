@@ -27,6 +27,7 @@ from bilateral.numerics.pcg import Outcome, divergence_message
 from bilateral.numerics.plane_adjoint import PlaneAdjoint
 from bilateral.torch import handles, inputs, vmap
 from bilateral.torch.options import SCHEMA, LayerOptions
+from bilateral.torch.untraced import untraced
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -99,10 +100,9 @@ def _operator(schema: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     def define(function: Callable[..., Any]) -> Callable[..., Any]:
         name = schema.partition("(")[0]
         _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-        # Without disable, a graph break would trace inside.
-        kernels[name] = _torch.compiler.disable(function)
+        kernels[name] = untraced(function)  # after a graph break, too
         _library.impl(name, kernels[name], "CPU")
-        _library.impl(name, _torch.compiler.disable(_on_device(name)), "CUDA")
+        _library.impl(name, untraced(_on_device(name)), "CUDA")
         operator: Callable[..., Any] = getattr(torch.ops.bilateral, name).default
         return operator
 
