@@ -161,6 +161,37 @@ API: dict[str, dict[str, str]] = {
             "invalid=None, keep_holes=False, reference_max=None, dtype=None)"
         ),
     },
+    "bilateral.compat": {
+        "BilateralGrid": "(im, sigma_spatial=32, sigma_luma=8, sigma_chroma=8)",
+        "BilateralGrid.S": "cached_property",
+        "BilateralGrid.blur": "(self, x)",
+        "BilateralGrid.blurs": "cached_property",
+        "BilateralGrid.filter": "(self, x)",
+        "BilateralGrid.slice": "(self, y)",
+        "BilateralGrid.splat": "(self, x)",
+        "BilateralSolver": "(grid, params)",
+        "BilateralSolver.Dm": "property",
+        "BilateralSolver.Dn": "property",
+        "BilateralSolver.solve": "(self, x, w)",
+        "FastBilateralSolverFilter": (
+            "(guide, sigma_spatial, sigma_luma, sigma_chroma, lambda_=128.0, num_iter=25, "
+            "max_tol=1e-05)"
+        ),
+        "FastBilateralSolverFilter.filter": "(self, src, confidence, dst=None)",
+        "bilateral_solver_output": (
+            "(img_pth=None, target=None, sigma_spatial=24, sigma_luma=4, sigma_chroma=4, "
+            "img=None, get_all_cc=False)"
+        ),
+        "bistochastize": "(grid, maxiter=10)",
+        "createFastBilateralSolverFilter": (
+            "(guide, sigma_spatial, sigma_luma, sigma_chroma, lambda_=128.0, num_iter=25, "
+            "max_tol=1e-05)"
+        ),
+        "fastBilateralSolverFilter": (
+            "(guide, src, confidence, sigma_spatial=8, sigma_luma=8, sigma_chroma=8, "
+            "lambda_=128.0, num_iter=25, max_tol=1e-05, dst=None)"
+        ),
+    },
     "bilateral.confidence": {
         "edge_aware_variance": (
             "(target, reference, sigma_xy=32, sigma_rgb=32, sigma=2.0, margin=0, *, "

@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 # From top to bottom. A module may import modules of its own layer and of the layers below.
 LAYERS = [
     {"__main__", "cli"},
+    {"compat"},
     {""},  # the package itself: `import bilateral`
     {"tasks", "torch"},
     {"solver", "functional"},

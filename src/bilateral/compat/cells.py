@@ -1,0 +1,57 @@
+"""The cells of other implementations, which round colours and cell borders in their own way."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import bilateral
+
+Array = NDArray[Any]
+
+_FROM_RGB = np.array(
+    [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
+)
+_SHIFT = 14
+"""OpenCV converts 8-bit colours in whole numbers: coefficients are multiples of 2^-14."""
+_LUMA = (4899, 9617, 1868)
+_RED, _BLUE = 11682, 9241
+_HALF = 1 << (_SHIFT - 1)
+
+
+def notebook_cells(image: Array, sigma_luma: float, sigma_chroma: float) -> Array:
+    """Cells of luma, U and V of an RGB image, as the authors' notebook rounds them.
+
+    The luma of a gray pixel comes out as its level or a last bit below, which may be another cell.
+    To give pixels the same cells, the sums are taken in the same order, in double precision.
+    """
+    yuv: Array = np.tensordot(image, _FROM_RGB, ([2], [1]))
+    yuv[..., 1:] += 128.0
+    yuv /= (sigma_luma, sigma_chroma, sigma_chroma)
+    return _whole(yuv)
+
+
+def opencv_cells(guide: Array, sigma_luma: float, sigma_chroma: float) -> Array:
+    """Cells of the gray levels, or of Y, Cr and Cb of a BGR image in 8 bits, as OpenCV has them."""
+    if guide.ndim == 2:
+        return _whole(guide[..., np.newaxis] / sigma_luma)
+    blue, green, red = (guide[..., k].astype(np.int32) for k in range(3))
+    luma = (red * _LUMA[0] + green * _LUMA[1] + blue * _LUMA[2] + _HALF) >> _SHIFT
+    offset = (128 << _SHIFT) + _HALF
+    cr = np.clip(((red - luma) * _RED + offset) >> _SHIFT, 0, 255)
+    cb = np.clip(((blue - luma) * _BLUE + offset) >> _SHIFT, 0, 255)
+    sigmas = (sigma_luma, sigma_chroma, sigma_chroma)
+    return _whole(np.stack([luma, cr, cb], axis=-1) / sigmas)
+
+
+def _whole(cells: Array) -> Array:
+    """Drop the fractions; few cells fit into bytes, which are the fastest to read."""
+    low, high = cells.min(), cells.max()
+    if low > -1 and high < 256:
+        return cells.astype(np.uint8)
+    return np.trunc(cells)
+
+
+def build(cells: Array, sigma_spatial: float, centre: float) -> bilateral.BilateralGrid:
+    """Build the grid of pixels with the given cells of colours, with a blur of (centre, 1, 1)."""
+    return bilateral.BilateralGrid.from_features(cells, 1.0, sigma_spatial, blur=(centre, 1.0, 1.0))
