@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-sparse bench-completion bench-planar bench-alignment bench-camera paper wheel clean
+.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -87,11 +87,20 @@ bench-segmentation bench-depth bench-sparse bench-completion bench-planar bench-
 paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/
 	$(RUN) paper $(if $(DATA),--data $(DATA))
 
+docs: $(VENV)/installed-test,docs docs/_static/mathjax/tex-svg.js ## the documentation site, in docs/_build/html/
+	$(BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+docs/_static/mathjax/tex-svg.js: # draws formulas; from npm's package, so that pages work offline
+	mkdir -p $(@D)
+	cd $(@D) && npm pack --silent mathjax@3.2.2 && tar xzf mathjax-3.2.2.tgz --strip-components=2 package/es5/tex-svg.js
+	rm $(@D)/mathjax-3.2.2.tgz && touch $@
+
 wheel: $(VENV)/bin/pip ## a wheel in dist/
 	$(BIN)/pip wheel --no-deps -w dist .
 
 clean:           ## remove everything that was made
-	rm -rf $(VENV) build dist demo-output benchmark-results
+	rm -rf $(VENV) build dist demo-output benchmark-results docs/_build docs/_static/mathjax docs/api/generated docs/gallery
 
 define core_tests
 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --preset $(1) $(2)

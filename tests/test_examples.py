@@ -1,7 +1,6 @@
-"""The examples work: the main steps of each one run, without the pictures."""
+"""The example programs work: the main steps of each one run, without the pictures."""
 
 import importlib.util
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,67 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bilateral
-
-EXAMPLES = Path(__file__).parent.parent / "examples"
+PROGRAMS = Path(__file__).parent.parent / "examples" / "programs"
 
 
 def load(name: str) -> Any:
     """Import an example by its name."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, PROGRAMS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="module")
-def motorcycle() -> tuple[Any, Any]:
-    """Photograph and true disparities that ship with scikit-image."""
-    data = pytest.importorskip("skimage.data", reason="the photograph comes with scikit-image")
-    photo, _, truth = data.stereo_motorcycle()
-    return photo, np.where(np.isfinite(truth), truth, np.nan)
-
-
-def test_a_spoiled_depth_map_is_refined(
-    motorcycle: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
-    monkeypatch.chdir(tmp_path)
-    example = load("refine_depth")
-    assert np.isnan(example.spoil(motorcycle[1])).mean() > np.isnan(motorcycle[1]).mean()
-    example.main()
-    before, after = (float(line.split()[-2]) for line in capsys.readouterr().out.splitlines())
-    assert after < 0.3 * before
-    assert [path.name for path in tmp_path.iterdir()] == ["refine_depth.png"]
-
-
-def test_sparse_depth_is_filled(motorcycle: tuple[Any, Any]) -> None:
-    photo, truth = motorcycle
-    example = load("fill_sparse_depth")
-    solver = bilateral.BilateralSolver(bilateral.BilateralGrid(photo), smoothness=0.03)
-    errors = []
-    for fraction in (0.1, 0.01):
-        filled, info = example.fill(solver, truth, fraction)
-        assert info.converged
-        assert np.isfinite(filled).all()
-        errors.append(np.nanmean(abs(filled - truth)))
-    assert errors[0] < errors[1] < 3
-
-
-def test_the_planar_pages_example_prints_what_the_page_says(capsys: Any) -> None:
-    page = (EXAMPLES.parent / "docs" / "planar.md").read_text()
-    code, printed = re.findall(r"```(?:python)?\n(.*?)```", page, re.DOTALL)
-    exec(code, {})
-    assert capsys.readouterr().out == printed
-
-
-def test_the_completion_pages_example_prints_what_the_page_says(capsys: Any) -> None:
-    page = (EXAMPLES.parent / "docs" / "completion.md").read_text()
-    code, printed = re.findall(r"```(?:python)?\n(.*?)```", page, re.DOTALL)[:2]
-    exec(code, {})
-    assert capsys.readouterr().out == printed
 
 
 def test_points_of_a_colmap_model_have_their_depth(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from bilateral.tasks.depth.surfaces import Surfaces
 Array = NDArray[Any]
 
 _SMOOTHNESS, _SLOPE_SMOOTHNESS, _SLOPE_RIDGE = 0.03, 30.0, 1e-2
-"""Of the planar model for large holes (docs/planar.md)."""
+"""Of the planar model for large holes (docs/explanation/planar.md)."""
 _GROWTH = Growth(bias=12.0, drift=0.035, slope_reach=256.0)
 """A hole continues the nearer surface only if the solution is 13 times closer to it. Planes lead
 further than the solution: a drift of 0.1 bends floors in wide shadows, none keeps wrong slopes."""

@@ -9,7 +9,7 @@ Here `photo` is the photograph before its normalization.
 
     pip install 'bilateral[torch]' matplotlib
     pip install torchvision  # for a real network; its weights are downloaded
-    python examples/refine_segmentation.py [photo.jpg]
+    python examples/programs/refine_segmentation.py [photo.jpg]
 
 The script writes ``refine_segmentation.png``. Without a photograph it uses a synthetic picture and
 a simple classifier that is as coarse as a network; torchvision is then not needed.

@@ -12,7 +12,7 @@ The script compares three methods on scenes that were not used for training:
 - the network followed by the solver.
 
     pip install 'bilateral[torch]' matplotlib
-    python examples/learn_confidence.py
+    python examples/programs/learn_confidence.py
 
 The script takes about half a minute on two cores and writes ``learn_confidence.png`` with the
 losses and the first scenes.

@@ -1,6 +1,6 @@
 """Complete the points of a COLMAP model to dense depth.
 
-    python examples/colmap_points.py sparse/0 images/photo.jpg dense.npy
+    python examples/programs/colmap_points.py sparse/0 images/photo.jpg dense.npy
 
 The folder has the model as text (images.txt, points3D.txt); COLMAP's model_converter writes it with
 --output_type TXT. Depths are in the model's unit, which is metric only if the model is scaled.
