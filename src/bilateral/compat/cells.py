@@ -12,6 +12,8 @@ Array = NDArray[Any]
 _FROM_RGB = np.array(
     [[0.299, 0.587, 0.114], [-0.168736, -0.331264, 0.5], [0.5, -0.418688, -0.081312]]
 )
+_NEAR = 1e-3
+"""Single precision is right to this part of a grey level."""
 _SHIFT = 14
 """OpenCV converts 8-bit colours in whole numbers: coefficients are multiples of 2^-14."""
 _LUMA = (4899, 9617, 1868)
@@ -23,12 +25,35 @@ def notebook_cells(image: Array, sigma_luma: float, sigma_chroma: float) -> Arra
     """Cells of luma, U and V of an RGB image, as the authors' notebook rounds them.
 
     The luma of a gray pixel comes out as its level or a last bit below, which may be another cell.
-    To give pixels the same cells, the sums are taken in the same order, in double precision.
+    Such pixels, whose colours lie on the border of a cell, get their sums in the notebook's order
+    and precision. For all others single precision is enough.
     """
-    yuv: Array = np.tensordot(image, _FROM_RGB, ([2], [1]))
+    sigmas = (sigma_luma, sigma_chroma, sigma_chroma)
+    if image.dtype != np.uint8:
+        return _whole(_exact(image, sigmas))
+    channels = [image[..., k].astype(np.float32) for k in range(3)]
+    cells = np.empty(image.shape, np.float32)
+    border = np.zeros(image.shape[:2], np.bool_)
+    for k, (row, sigma) in enumerate(zip(_FROM_RGB, sigmas, strict=True)):
+        weights = (row / sigma).astype(np.float32)
+        value = channels[0] * weights[0]
+        value += channels[1] * weights[1]
+        value += channels[2] * weights[2]
+        if k > 0:
+            value += np.float32(128 / sigma)
+        cells[..., k] = value
+        value -= np.rint(value)
+        border |= np.abs(value) < _NEAR / sigma
+    cells[border] = np.trunc(_exact(image[border], sigmas))
+    return _whole(cells)
+
+
+def _exact(image: Array, sigmas: tuple[float, float, float]) -> Array:
+    """Luma, U and V in cells, with the sums of the notebook."""
+    yuv: Array = np.tensordot(image, _FROM_RGB, ([image.ndim - 1], [1]))
     yuv[..., 1:] += 128.0
-    yuv /= (sigma_luma, sigma_chroma, sigma_chroma)
-    return _whole(yuv)
+    yuv /= sigmas
+    return yuv
 
 
 def opencv_cells(guide: Array, sigma_luma: float, sigma_chroma: float) -> Array:

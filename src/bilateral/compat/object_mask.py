@@ -78,8 +78,8 @@ def bilateral_solver_output(
         )
     grid = BilateralGrid(image, sigma_spatial, sigma_luma, sigma_chroma)
     solver = jacobi_solver(grid.grid, _LAMBDA, _STEPS)
-    confidence = np.full(grid.shape, _CONFIDENCE)
-    soft = solver.solve(values.astype(np.float64), confidence)
+    confidence = np.full(grid.shape, _CONFIDENCE, np.float32)
+    soft = solver.solve(values.astype(np.float32), confidence).astype(np.float64)
     return soft, _choose(_fill_holes(soft > _THRESHOLD), get_all_cc)
 
 
