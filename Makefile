@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel clean
+.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -56,6 +56,16 @@ core-test: $(VENV)/installed-test ## the C++ core's own tests
 core-test-clang: $(VENV)/installed-test ## the same, built with Clang if there is one (CLANG=clang++-16)
 	$(if $(CLANG),$(call core_tests,clang,-DCMAKE_CXX_COMPILER=$(CLANG)),@echo "No clang++ found: skipped the core's tests with Clang.")
 
+core-test-libcxx core-test-aarch64 core-test-mingw: $(VENV)/installed-test
+core-test-libcxx: ## the core's tests with Clang and libc++ (Debian: clang libc++-dev libc++abi-dev)
+	$(call core_tests,libcxx)
+
+core-test-aarch64: ## the same for 64-bit ARM, emulated (Debian: g++-aarch64-linux-gnu qemu-user-static)
+	$(call core_tests,aarch64)
+
+core-test-mingw: ## the same for Windows; runs them under Wine (Debian: g++-mingw-w64-x86-64-posix wine64)
+	$(call core_tests,mingw)
+
 sanitize: $(VENV)/installed-test ## the same under AddressSanitizer, UBSan, then ThreadSanitizer
 	$(call core_tests,sanitize)
 	$(call core_tests,thread-sanitize)
@@ -98,6 +108,11 @@ docs/_static/mathjax/tex-svg.js: # draws formulas; from npm's package, so that p
 
 wheel: $(VENV)/bin/pip ## a wheel in dist/
 	$(BIN)/pip wheel --no-deps -w dist .
+
+sbom: $(VENV)/bin/pip ## what a wheel needs, as a CycloneDX bill of materials, dist/bilateral.cdx.json
+	$(BIN)/pip install --quiet --disable-pip-version-check cyclonedx-bom .
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --of JSON -o dist/bilateral.cdx.json
 
 clean:           ## remove everything that was made
 	rm -rf $(VENV) build dist demo-output benchmark-results docs/_build docs/_static/mathjax docs/api/generated docs/gallery
