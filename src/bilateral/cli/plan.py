@@ -12,6 +12,7 @@ from bilateral.cli.files import outputs
 from bilateral.cli.files.output_plan import OutputPlan, check_folder, check_writable
 from bilateral.cli.files.pairing import Pairing, pair
 from bilateral.cli.files.sources import expand
+from bilateral.cli.running.job import Job
 from bilateral.io.errors import FileError
 from bilateral.io.messages import printable
 
@@ -31,10 +32,27 @@ class Plan:
         """Return the files of a key by the names of their inputs."""
         return {name: source.find(key) for name, source in self.pairing.sources.items()}
 
+    def job(self, key: str) -> Job:
+        """Return the files of a key and the path of its result, or the reason why they lack."""
+        try:
+            input_path = self.input_path(key)
+        except FileError as error:
+            return Job(key, key, problem=str(error))
+        output = self.output_path(input_path, key)
+        try:
+            return Job(key, str(input_path), output, self.paths(key))
+        except FileError as error:
+            return Job(key, str(input_path), output, problem=str(error))
+
 
 def make_plan(command: Command, common: CommonOptions) -> Plan:
     """Find all files and check the options; make the output folder of many files."""
     _check_options(common)
+    if command.in_order and (common.clustered or common.shard is not None):
+        raise UsageError(
+            "--video: expected no --workers, --scheduler or --shard beside it: each frame needs "
+            "those before."
+        )
     arguments = {**command.inputs, "truth": common.truth}
     sources = {name: expand(text) for name, text in arguments.items() if text is not None}
     names = command.pair
@@ -59,6 +77,12 @@ def _check_options(common: CommonOptions) -> None:
         raise UsageError("--output: stdout is a terminal; redirect it to a file or a program.")
     if to_stdout and common.preview:
         raise UsageError("--preview: a result on stdout has no folder for it; use --report.")
+    if common.scheduler is not None and common.workers is not None:
+        raise UsageError("--scheduler and --workers exclude each other.")
+    if common.clustered and common.jobs is not None:
+        raise UsageError("--jobs: a cluster has one job per thread of its workers; leave it out.")
+    if common.clustered and to_stdout:
+        raise UsageError("--output: workers of a cluster cannot write to stdout; name a file.")
     if common.force and common.skip_existing:
         raise UsageError("--force and --skip-existing exclude each other.")
     if common.range is not None and not common.range[0] < common.range[1]:
@@ -90,6 +114,9 @@ def _check_outputs(plan: Plan, common: CommonOptions) -> None:
         files.add_output(report, "the report")
         outputs.refuse_existing(report, common.force)
         check_writable(report)
+    if common.manifest is not None:
+        files.add_output(Path(common.manifest), "the manifest")
+        check_writable(Path(common.manifest))
     if plan.pairing.many:
         outputs.make_folder(Path(common.output))
         check_folder(Path(common.output))

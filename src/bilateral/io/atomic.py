@@ -4,7 +4,8 @@ import os
 import secrets
 import stat
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,6 +43,21 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = 
         raise FileError(message) from None
     except ValueError:  # a null character in the name
         raise FileError(f"{printable(path)}: is not a valid file name.") from None
+
+
+@contextmanager
+def mark(folder: Path) -> Iterator[Path]:
+    """Make a temporary, empty file in a folder, by which other machines recognize the folder."""
+    path = folder / f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}"
+    try:
+        path.touch(exist_ok=False)
+    except OSError as error:
+        message = f"{printable(folder)}: cannot be written: {os_reason(error)}."
+        raise FileError(message) from None
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def abandon() -> None:

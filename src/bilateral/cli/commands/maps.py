@@ -127,7 +127,7 @@ def depth(
     tuned = (scale, sigma_xy) != (None, None) or (sigma_luma, sigma_chroma) != (8.0, 8.0)
     if video and (preset != "sensor" or tuned):
         raise UsageError("--video: expected no --preset, --scale or --sigma-... beside it.")
-    stream = tasks.DepthStream(reference_max=reference_max, dtype=np.float32)
+    stream = tasks.DepthStream(reference_max=reference_max, dtype=np.float32) if video else None
 
     def process(files: FileSet) -> Result:
         path = files.paths["depth"]
@@ -138,7 +138,7 @@ def depth(
 
         def refine(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
             refuse_smaller_map(path, values, photo)
-            if video:
+            if stream is not None:
                 return stream.push(values, photo, weights, known).astype(dtype, copy=False)
             return tasks.refine_depth(
                 values,
