@@ -11,10 +11,23 @@ from bilateral.cli.errors import UsageError
 from bilateral.cli.files import outputs
 from bilateral.cli.files.output_plan import OutputPlan, check_folder, check_writable
 from bilateral.cli.files.pairing import Pairing, pair
-from bilateral.cli.files.sources import expand
+from bilateral.cli.files.sources import Source, expand
 from bilateral.cli.running.job import Job
+from bilateral.cli.video.plan import (
+    check_options as check_video_options,
+)
+from bilateral.cli.video.plan import (
+    has_videos,
+    is_one_video,
+    many_output_paths,
+)
+from bilateral.cli.video.plan import (
+    output_paths as video_output_paths,
+)
 from bilateral.io.errors import FileError
 from bilateral.io.messages import printable
+from bilateral.io.video import SUFFIXES as VIDEO_SUFFIXES
+from bilateral.io.video import is_video
 
 
 @dataclass(frozen=True)
@@ -23,6 +36,10 @@ class Plan:
 
     pairing: Pairing
     output_path: Callable[[Path, str], Path]
+    video: bool = False
+    """Whether the files are videos."""
+    visible: bool = False
+    """Whether a single video may show its progress."""
 
     def input_path(self, key: str) -> Path:
         """Return the file that names the result of a key."""
@@ -40,7 +57,9 @@ class Plan:
             return Job(key, key, problem=str(error))
         output = self.output_path(input_path, key)
         try:
-            return Job(key, str(input_path), output, self.paths(key))
+            alone = self.visible and not self.pairing.many
+            paths = self.paths(key)
+            return Job(key, str(input_path), output, paths, video=self.video, alone=alone)
         except FileError as error:
             return Job(key, str(input_path), output, problem=str(error))
 
@@ -54,16 +73,33 @@ def make_plan(command: Command, common: CommonOptions) -> Plan:
             "those before."
         )
     arguments = {**command.inputs, "truth": common.truth}
-    sources = {name: expand(text) for name, text in arguments.items() if text is not None}
-    names = command.pair
+    given = {name: text for name, text in arguments.items() if text is not None}
+    names, one_video = command.pair, is_one_video(command, common)
+    if one_video:
+        sources = {name: Source(text, Path(text)) for name, text in given.items()}
+    else:
+        suffixes = VIDEO_SUFFIXES if command.frames is not None else ()
+        sources = {name: expand(text, suffixes) for name, text in given.items()}
     pairing = pair(sources, names, command.lead or names[0], common.pair)
-    suffix = outputs.format_suffix(common.format)
-    plan = Plan(
-        pairing,
-        outputs.output_paths(common.output, pairing.many, command.default_suffix, suffix),
-    )
+    plan = Plan(pairing, *_output_paths(command, common, pairing, one_video))
     _check_outputs(plan, common)
     return plan
+
+
+def _output_paths(
+    command: Command, common: CommonOptions, pairing: Pairing, one_video: bool
+) -> tuple[Callable[[Path, str], Path], bool, bool]:
+    """Return the function that names results, and the entries of a plan about videos."""
+    leading = pairing.sources[pairing.leading]
+    found = [path for paths in leading.many.values() for path in paths]
+    if not one_video and not has_videos(command, found):
+        suffix = outputs.format_suffix(common.format)
+        paths = outputs.output_paths(common.output, pairing.many, command.default_suffix, suffix)
+        return paths, False, False
+    check_video_options(common)
+    if one_video:
+        return video_output_paths(command, common), True, not common.clustered
+    return many_output_paths(command, common), True, False
 
 
 def _check_options(common: CommonOptions) -> None:
@@ -122,4 +158,9 @@ def _check_outputs(plan: Plan, common: CommonOptions) -> None:
         check_folder(Path(common.output))
     elif not to_stdout:
         for key in complete:
-            check_writable(plan.output_path(plan.input_path(key), key))
+            path = plan.output_path(plan.input_path(key), key)
+            if plan.video and not is_video(path):  # a folder of frames
+                outputs.make_folder(path)
+                check_folder(path)
+            else:
+                check_writable(path)

@@ -32,8 +32,15 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = 
     overwrite : bool
         Allow to replace an existing file.
     """
-    try:
+    with _kind_errors(path):
         _write(os.path.realpath(path), data, overwrite)
+
+
+@contextmanager
+def _kind_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the errors of the system into a `FileError` that names a path."""
+    try:
+        yield
     except FileExistsError:
         raise AlreadyExistsError(printable(path)) from None
     except IsADirectoryError:
@@ -71,36 +78,94 @@ def abandon() -> None:
         _unfinished.clear()
 
 
-def _write(path: str, data: bytes, overwrite: bool) -> None:
-    replaced = None
-    with suppress(FileNotFoundError):
-        replaced = os.stat(path)
-        if stat.S_ISDIR(replaced.st_mode):
-            raise IsADirectoryError
-        if not stat.S_ISREG(replaced.st_mode):
-            Path(path).write_bytes(data)
+class Replacement:
+    """A temporary file beside `path`, which gets this name if the block ends without an error.
+
+    Entering it returns the name of the temporary file.
+
+    Parameters
+    ----------
+    path : path
+        As for `write_bytes`, but no device or pipe.
+    overwrite : bool
+        Allow to replace an existing file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool) -> None:
+        self._given, self._path, self._overwrite = path, os.path.realpath(path), overwrite
+
+    def __enter__(self) -> str:
+        with _kind_errors(self._given):
+            replaced = _replaced(self._path, self._overwrite)
+            self._temporary = _new_name(self._path)
+            _create(self._temporary, replaced).close()
+        return self._temporary
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            _discard(self._temporary)
             return
-        if not overwrite:
-            raise FileExistsError
-    temporary = os.path.join(os.path.dirname(path), f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+        with _kind_errors(self._given):
+            try:
+                with open(self._temporary, "rb") as file:
+                    os.fsync(file.fileno())
+                _finish(self._temporary, self._path, self._overwrite)
+            except BaseException:
+                _discard(self._temporary)
+                raise
+
+
+def _write(path: str, data: bytes, overwrite: bool) -> None:
+    replaced = _replaced(path, overwrite)
+    if replaced is not None and not stat.S_ISREG(replaced.st_mode):
+        Path(path).write_bytes(data)
+        return
+    temporary = _new_name(path)
     try:
-        with _lock:
-            if _closed:
-                raise InterruptedError("interrupted")
-            _unfinished.add(temporary)
         with _create(temporary, replaced) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        with _lock:  # so that `abandon` runs before or after both lines, never between them
-            _rename(temporary, path, overwrite)
-            _unfinished.discard(temporary)
+        _finish(temporary, path, overwrite)
     except BaseException:
-        with _lock:
-            _unfinished.discard(temporary)
-            with suppress(OSError):
-                os.unlink(temporary)
+        _discard(temporary)
         raise
+
+
+def _replaced(path: str, overwrite: bool) -> os.stat_result | None:
+    """Return the status of the file that is replaced, if there is one and it may be replaced."""
+    try:
+        replaced = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(replaced.st_mode):
+        raise IsADirectoryError
+    if stat.S_ISREG(replaced.st_mode) and not overwrite:
+        raise FileExistsError
+    return replaced
+
+
+def _new_name(path: str) -> str:
+    """Return a new name in the folder of a path; the file is removed if the program is stopped."""
+    temporary = os.path.join(os.path.dirname(path), f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+    with _lock:
+        if _closed:
+            raise InterruptedError("interrupted")
+        _unfinished.add(temporary)
+    return temporary
+
+
+def _finish(temporary: str, path: str, overwrite: bool) -> None:
+    with _lock:  # so that `abandon` runs before or after both lines, never between them
+        _rename(temporary, path, overwrite)
+        _unfinished.discard(temporary)
+
+
+def _discard(temporary: str) -> None:
+    with _lock:
+        _unfinished.discard(temporary)
+        with suppress(OSError):
+            os.unlink(temporary)
 
 
 def _create(path: str, replaced: os.stat_result | None) -> BinaryIO:

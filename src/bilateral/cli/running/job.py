@@ -32,6 +32,10 @@ class Job:
     """Input files by the names of the inputs."""
     problem: str | None = None
     """Why there is no complete set of files."""
+    video: bool = False
+    """Whether the files are videos."""
+    alone: bool = False
+    """Whether this is the only job, so that it may show its progress."""
 
     def names(self) -> list[str]:
         """Return the key and all paths, by which messages about different files differ."""
@@ -113,10 +117,15 @@ class Processor:
     def _process_files(self, job: Job, record: Record, repeated: bool) -> str:
         """Read the files, run the command, write the result; return the report's section."""
         common, to_stdout = self.common, self.common.output == outputs.STDOUT
-        if job.output.name:
+        if job.output.name and not job.video:
             outputs.refuse_unknown_format(job.output)
         if job.problem is not None:
             raise io.FileError(job.problem)
+        if job.video:
+            from bilateral.cli.video.run import process_video
+
+            process_video(self.command, common, job.paths, job.output, record, visible=job.alone)
+            return ""
         if common.pair != "name":
             record.inputs = {name: str(file) for name, file in job.paths.items()}
         result = self.command.process(FileSet(job.paths, job.output.suffix.lower()))

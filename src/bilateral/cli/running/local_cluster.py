@@ -21,14 +21,26 @@ _CHECK_SECONDS = 0.5
 _CONFIGURATION = {
     # Workers are forked from a process that has imported everything: a new one starts at once.
     "distributed.worker.multiprocessing-method": "forkserver",
+    "distributed.worker.profile.enabled": False,  # nobody sees the profile
+    # Dask's default also trims the heap after every array that is freed, which takes much time.
+    "distributed.nanny.pre-spawn-environ": dict.fromkeys(
+        ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 1
+    ),
 }
+_PRELOADED = [
+    "distributed.nanny",
+    "bilateral.cli.running.worker",
+    "bilateral.io.jpeg_bmp",
+    "bilateral.io.png",
+]
+"""Modules that the workers share, as far as their packages are installed."""
 
 
 @contextmanager
 def local_cluster(workers: int) -> Iterator[Client]:
     """Start so many workers of one thread each; yield a client of their scheduler."""
     with dask.config.set(_CONFIGURATION):
-        get_mp_context().set_forkserver_preload(["distributed", "bilateral.cli.running.worker"])
+        get_mp_context().set_forkserver_preload(_PRELOADED)
         cluster = LocalCluster(
             n_workers=0,
             threads_per_worker=1,
