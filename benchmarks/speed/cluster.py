@@ -59,9 +59,10 @@ def run(folder: Path, way: str, expected: float, rng: random.Random) -> dict[str
     others, began, cpu = Others(children_seconds), time.perf_counter(), children_seconds()
     command = [sys.executable, "-m", "bilateral", "depth", *map(str, (*files, *more))]
     process = subprocess.Popen(command)
+    killed = 0
     for moment in sorted(rng.uniform(0.1, 0.9) * expected for _ in range(kills)):
         time.sleep(max(0.0, began + moment - time.perf_counter()))
-        rng.choice(wait_for_workers(process.pid)).send_signal(signal.SIGKILL)
+        killed += kill_worker(process, rng)
     code = process.wait()
     seconds = time.perf_counter() - began
     with suppress(ChildProcessError):  # the fork server ends after the command
@@ -70,20 +71,22 @@ def run(folder: Path, way: str, expected: float, rng: random.Random) -> dict[str
     lines = [json.loads(line) for line in manifest.read_text().splitlines()]
     done = [line["file"] for line in lines if line["status"] == "done"]
     return {
-        **{"way": way, "kills": kills, "seconds": seconds, "code": code},
+        **{"way": way, "kills": killed, "seconds": seconds, "code": code},
         **{"lines": len(lines), "done": len(set(done)), "rate": len(lines) / seconds},
         "cpu_ms": 1e3 * (children_seconds() - cpu) / len(lines),
         "other_work": others.cores(),
     }
 
 
-def wait_for_workers(process: int) -> list[psutil.Process]:
-    """Return the workers of a command: the children of its fork server."""
-    while True:
-        for child in psutil.Process(process).children():
+def kill_worker(process: subprocess.Popen[bytes], rng: random.Random) -> bool:
+    """Kill one worker of a command, a child of its fork server; false if the command has ended."""
+    while process.poll() is None:
+        for child in psutil.Process(process.pid).children():
             if "forkserver" in " ".join(child.cmdline()) and child.children():
-                return child.children()
-        time.sleep(0.05)
+                rng.choice(child.children()).send_signal(signal.SIGKILL)
+                return True
+        time.sleep(0.02)
+    return False
 
 
 def percent_of_jobs(rows: list[dict[str, Any]], way: str) -> float:
@@ -103,7 +106,8 @@ def as_text(results: dict[str, Any]) -> str:
         table(
             rows,
             "way | {way}; killed | {kills}; seconds | {seconds:.1f}; files /s | {rate:.1f}",
-            "CPU ms per file | {cpu_ms:.0f}; exit code | {code}; lines of the manifest | {lines}; files done | {done}",
+            "CPU ms per file | {cpu_ms:.0f}; exit code | {code}",
+            "lines of the manifest | {lines}; files done | {done}",
             OTHERS,
         ),
         bullets(

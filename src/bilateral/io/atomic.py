@@ -1,5 +1,6 @@
 """Write files atomically: a file is complete or absent, even if the program is killed."""
 
+import filecmp
 import os
 import secrets
 import stat
@@ -20,7 +21,13 @@ _unfinished: set[str] = set()
 _closed = False
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = True) -> None:
+def write_bytes(
+    path: str | os.PathLike[str],
+    data: bytes,
+    *,
+    overwrite: bool = True,
+    accept_same: bool = False,
+) -> None:
     """Write a temporary file in the same folder, then rename it to `path`.
 
     Parameters
@@ -31,9 +38,16 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = 
     data : bytes
     overwrite : bool
         Allow to replace an existing file.
+    accept_same : bool
+        Without `overwrite`, accept an existing file that has the same content.
     """
     with _kind_errors(path):
-        _write(os.path.realpath(path), data, overwrite)
+        real = os.path.realpath(path)
+        try:
+            _write(real, data, overwrite)
+        except FileExistsError:
+            if not (accept_same and Path(real).read_bytes() == data):
+                raise
 
 
 @contextmanager
@@ -87,16 +101,19 @@ class Replacement:
     ----------
     path : path
         As for `write_bytes`, but no device or pipe.
-    overwrite : bool
-        Allow to replace an existing file.
+    overwrite, accept_same : bool
+        As for `write_bytes`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, overwrite: bool, accept_same: bool = False
+    ) -> None:
         self._given, self._path, self._overwrite = path, os.path.realpath(path), overwrite
+        self._accept_same = accept_same and not overwrite
 
     def __enter__(self) -> str:
         with _kind_errors(self._given):
-            replaced = _replaced(self._path, self._overwrite)
+            replaced = _replaced(self._path, self._overwrite or self._accept_same)
             self._temporary = _new_name(self._path)
             _create(self._temporary, replaced).close()
         return self._temporary
@@ -110,9 +127,17 @@ class Replacement:
                 with open(self._temporary, "rb") as file:
                     os.fsync(file.fileno())
                 _finish(self._temporary, self._path, self._overwrite)
+            except FileExistsError:
+                same = self._accept_same and self._is_same()
+                _discard(self._temporary)
+                if not same:
+                    raise
             except BaseException:
                 _discard(self._temporary)
                 raise
+
+    def _is_same(self) -> bool:
+        return filecmp.cmp(self._temporary, self._path, shallow=False)
 
 
 def _write(path: str, data: bytes, overwrite: bool) -> None:

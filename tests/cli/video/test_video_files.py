@@ -84,6 +84,24 @@ def test_a_video_is_complete_or_absent(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("name", ["v.mkv", "v.mp4"])
+def test_the_same_video_twice(name: str, tmp_path: Path) -> None:
+    """The same frames give the same bytes, by which a repeated job recognizes its result."""
+    frames = np.random.default_rng(0).integers(0, 256, (5, 32, 48, 3), dtype=np.uint8)
+    videos.write(tmp_path / name, frames)
+    before = (tmp_path / name).read_bytes()
+    with VideoWriter(tmp_path / name, Fraction(25), accept_same=True) as video:
+        for frame in frames:
+            video.write(frame)
+    with (
+        pytest.raises(FileError, match="exists already"),
+        VideoWriter(tmp_path / name, Fraction(25), accept_same=True) as video,
+    ):
+        video.write(frames[0])
+    assert (tmp_path / name).read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint16])
 def test_pixels_that_a_video_cannot_hold(dtype: type, tmp_path: Path) -> None:
     name = "v.mp4" if dtype is np.uint16 else "v.mkv"

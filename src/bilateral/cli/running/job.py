@@ -124,7 +124,15 @@ class Processor:
         if job.video:
             from bilateral.cli.video.run import process_video
 
-            process_video(self.command, common, job.paths, job.output, record, visible=job.alone)
+            process_video(
+                self.command,
+                common,
+                job.paths,
+                job.output,
+                record,
+                visible=job.alone,
+                repeated=repeated,
+            )
             return ""
         if common.pair != "name":
             record.inputs = {name: str(file) for name, file in job.paths.items()}
@@ -140,11 +148,7 @@ class Processor:
 
             picture = preview(self.command.kind, result.values, common.range)
             outputs.save(outputs.preview_path(job.output), io.encode(picture, "x.png"), force=True)
-        try:
-            outputs.save(job.output, data, to_stdout=to_stdout, force=common.force)
-        except AlreadyExistsError:
-            if not (repeated and job.output.read_bytes() == data):
-                raise
+        outputs.save(job.output, data, to_stdout=to_stdout, force=common.force, repeated=repeated)
         if not common.report:
             return ""
         from bilateral.cli.report.html_page import render_section

@@ -21,7 +21,10 @@ _CHECK_SECONDS = 0.5
 _CONFIGURATION = {
     # Workers are forked from a process that has imported everything: a new one starts at once.
     "distributed.worker.multiprocessing-method": "forkserver",
-    "distributed.worker.profile.enabled": False,  # nobody sees the profile
+    # Nobody watches the dashboard of this cluster, and its measurements take time.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
     # Dask's default also trims the heap after every array that is freed, which takes much time.
     "distributed.nanny.pre-spawn-environ": dict.fromkeys(
         ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 1

@@ -32,6 +32,7 @@ def process_video(
     record: Record,
     *,
     visible: bool,
+    repeated: bool,
 ) -> None:
     """Read a video, run the command on its frames, and write the result.
 
@@ -47,6 +48,8 @@ def process_video(
         Gets warnings, and the shape and dtype of the result.
     visible : bool
         Show the progress, in frames.
+    repeated : bool
+        Accept an existing result that is the same.
     """
     assert command.frames is not None
     reader = common.reader()
@@ -62,7 +65,14 @@ def process_video(
         _warn_of_losses(inputs, record)
         rates = [frames.rate for frames in inputs.values() if frames.rate is not None]
         suffix = picture_suffix(common, lead.suffix)
-        sink = Sink(output, suffix, lead.names, rates[0] if rates else None, common.force)
+        sink = Sink(
+            output,
+            suffix,
+            lead.names,
+            rates[0] if rates else None,
+            force=common.force,
+            repeated=repeated,
+        )
         quiet = common.quiet or not visible
         progress = BatchProgress(
             lead.length, visible, visible and is_interactive(quiet), quiet, noun="frames"

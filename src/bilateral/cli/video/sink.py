@@ -34,12 +34,22 @@ class Sink:
         Frames per second of a video file.
     force : bool
         Replace existing files.
+    repeated : bool
+        Accept existing files that are the same.
     """
 
     def __init__(
-        self, path: Path, suffix: str, names: list[str], rate: Fraction | None, force: bool
+        self,
+        path: Path,
+        suffix: str,
+        names: list[str],
+        rate: Fraction | None,
+        *,
+        force: bool,
+        repeated: bool,
     ) -> None:
-        self._path, self._suffix, self._names, self._force = path, suffix, names, force
+        self._path, self._suffix, self._names = path, suffix, names
+        self._force, self._repeated = force, repeated
         self._rate, self._count = rate or DEFAULT_RATE, 0
         self._writer: VideoWriter | None = None
         self._stack = ExitStack()
@@ -47,7 +57,9 @@ class Sink:
     def __enter__(self) -> Self:
         if is_video(self._path):
             outputs.make_folder(self._path.parent)
-            writer = VideoWriter(self._path, self._rate, overwrite=self._force)
+            writer = VideoWriter(
+                self._path, self._rate, overwrite=self._force, accept_same=self._repeated
+            )
             self._writer = self._stack.enter_context(writer)
         else:
             outputs.make_folder(self._path)
@@ -61,7 +73,8 @@ class Sink:
             return
         name = self._names[self._count - 1] if self._names else f"{self._count:06}"
         path = self._path / (name + self._suffix)
-        outputs.save(path, io.encode(array, path), force=self._force)
+        data = io.encode(array, path)
+        outputs.save(path, data, force=self._force, repeated=self._repeated)
 
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)

@@ -33,10 +33,17 @@ class VideoWriter:
         Frames per second.
     overwrite : bool
         Allow to replace an existing file.
+    accept_same : bool
+        Without `overwrite`, accept an existing file with the same content.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], rate: Fraction, *, overwrite: bool = False
+        self,
+        path: str | os.PathLike[str],
+        rate: Fraction,
+        *,
+        overwrite: bool = False,
+        accept_same: bool = False,
     ) -> None:
         try:
             import av
@@ -44,13 +51,18 @@ class VideoWriter:
             raise missing_package() from None
         self._av, self._path, self._rate = av, path, rate
         self._suffix = os.path.splitext(path)[1].lower()
-        self._file = atomic.Replacement(path, overwrite=overwrite)
+        self._file = atomic.Replacement(path, overwrite=overwrite, accept_same=accept_same)
         self._stream: Any = None
         self._shape: tuple[int, ...] = ()
 
     def __enter__(self) -> Self:
         temporary = self._file.__enter__()
-        self._container = self._av.open(temporary, "w", format=_CONTAINERS[self._suffix])
+        self._container = self._av.open(
+            temporary,
+            "w",
+            format=_CONTAINERS[self._suffix],
+            options={"fflags": "+bitexact"},  # no time and no random numbers in the file
+        )
         return self
 
     def write(self, array: Array) -> None:
