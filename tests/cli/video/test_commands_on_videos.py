@@ -173,6 +173,9 @@ def test_wrong_usage(here: Path, call: Main, clips: tuple[Array, Array]) -> None
     run = ("depth", "depth.mkv", "photo.mkv", "-o")
     fails(call(*run, "o.mp4"), "expected .mkv for 16-bit maps, or a folder", code=2)
     fails(call(*run, "o.png"), "expected a video (.mkv) or a folder", code=2)
+    write_frames(here / "frames", clips[0])
+    fails(call("depth", "frames", "frames", "-o", "o.mp4"), "expected .mkv for 16-bit", code=2)
+    fails(call("depth", "depth.png", "photo.png", "-o", "o.mkv"), "--output", ".png", code=2)
     fails(call(*run, "-"), "cannot be written to stdout", code=2)
     for option in (("--preview",), ("--report", "r.html"), ("--truth", "truth.png")):
         fails(call(*run, "o.mkv", *option), f"{option[0]}: videos have none", code=2)

@@ -19,8 +19,10 @@ def is_one_video(command: Command, common: CommonOptions) -> bool:
     if command.frames is None:
         return False
     given = [text for text in command.inputs.values() if text is not None]
-    files = any(is_video(text) and not has_wildcard(text) for text in given)
-    return command.video or files or (is_video(common.output) and not os.path.isdir(common.output))
+    if command.video or any(is_video(text) and not has_wildcard(text) for text in given):
+        return True
+    frames = any(os.path.isdir(text) or has_wildcard(text) for text in given)
+    return frames and is_video(common.output) and not _is_folder(common.output)
 
 
 def has_videos(command: Command, paths: Iterable[Path]) -> bool:
@@ -47,7 +49,7 @@ def output_paths(command: Command, common: CommonOptions) -> Callable[[Path, str
     """Return the function that gives the result of one video its path: a video or a folder."""
     output = common.output
     suffix = Path(output).suffix.lower()
-    is_folder = output.endswith(os.sep) or os.path.isdir(output)
+    is_folder = _is_folder(output)
     if not is_folder and is_video(output):
         listed = " or ".join((LOSSLESS,) if command.kind == "map" else WRITTEN)
         if suffix not in (LOSSLESS, *(WRITTEN if command.kind == "photo" else ())):
@@ -78,3 +80,7 @@ def picture_suffix(common: CommonOptions, default: str) -> str:
     """Return the suffix of single frames in a folder."""
     suffix = outputs.format_suffix(common.format) or default
     return suffix if formats.by_suffix("x" + suffix) is not None else ".png"
+
+
+def _is_folder(output: str) -> bool:
+    return output.endswith(os.sep) or os.path.isdir(output)
