@@ -9,8 +9,9 @@ Array = NDArray[Any]
 
 _SIDE = 64
 """Frames are compared at about this many blocks along the longer side."""
-_SAME_LEVEL = 12.0
-"""A block is steady if it changes by less, in 8-bit grey levels, apart from the exposure."""
+_SAME_LEVEL = (4.0, 12.0)
+"""A block is steady if it changes by less, apart from the exposure: half of the contrast of the
+frame, within these 8-bit grey levels."""
 _STEADY = 0.5
 """A larger share of steady blocks is no cut."""
 _CORRELATED = 0.2
@@ -46,7 +47,7 @@ def is_cut(before: Array, now: Array) -> bool:
 def _blocks(levels: Array) -> Array:
     """Mean over square blocks."""
     height, width = levels.shape
-    side = max(1, round(max(height, width) / _SIDE))
+    side = max(2, round(max(height, width) / _SIDE))
     rows, columns = max(1, height // side), max(1, width // side)
     side_y, side_x = min(side, height), min(side, width)
     cropped = levels[: rows * side_y, : columns * side_x]
@@ -57,12 +58,13 @@ def _blocks(levels: Array) -> Array:
 def _steady_share(before: Array, now: Array) -> float:
     """Fraction of blocks that stay the same, if gain and offset of the exposure are allowed for."""
     a, b = before - before.mean(), now - now.mean()
-    energy = float((a * a).sum())
-    gain = float(np.clip((a * b).sum() / energy, 0.5, 2.0)) if energy > 0 else 1.0
-    fits = np.abs(b - gain * a) < _SAME_LEVEL
-    same = np.abs(now - before) < _SAME_LEVEL
-    # A flat frame, such as a black one, fits many others by gain and offset.
-    flat = min(energy, float((b * b).sum())) < a.size
+    variance = float((a * a).mean())
+    contrast = float(np.sqrt(min(variance, (b * b).mean())))
+    gain = float(np.clip((a * b).mean() / variance, 0.5, 2.0)) if variance > 0 else 1.0
+    limit = np.clip(contrast / 2, *_SAME_LEVEL)
+    fits = np.abs(b - gain * a) < limit
+    same = np.abs(now - before) < limit
+    flat = contrast < 1  # such a frame, a black one for example, fits many others by an offset
     return float(same.mean() if flat else max(fits.mean(), same.mean()))
 
 
