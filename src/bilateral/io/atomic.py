@@ -5,8 +5,9 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +17,7 @@ from bilateral.io.messages import os_reason, printable
 PREFIX, SUFFIX = ".bilateral-", ".tmp"
 """Name of a temporary file that a killed process may leave: hidden, and of no known format."""
 
+_tag: ContextVar[str] = ContextVar("tag", default="")
 _lock = threading.Lock()
 _unfinished: set[str] = set()
 _closed = False
@@ -66,19 +68,44 @@ def _kind_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise FileError(f"{printable(path)}: is not a valid file name.") from None
 
 
-@contextmanager
-def mark(folder: Path) -> Iterator[Path]:
-    """Make a temporary, empty file in a folder, by which other machines recognize the folder."""
-    path = folder / f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}"
-    try:
-        path.touch(exist_ok=False)
-    except OSError as error:
-        message = f"{printable(folder)}: cannot be written: {os_reason(error)}."
-        raise FileError(message) from None
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
+class Tag:
+    """A name that the temporary files of one run have in common, in all its processes.
+
+    Parameters
+    ----------
+    text : str, optional
+        Default: a new one.
+    """
+
+    def __init__(self, text: str | None = None) -> None:
+        self.text = secrets.token_hex(8) if text is None else text
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Let temporary files of this thread have the tag."""
+        before = _tag.set(self.text)
+        try:
+            yield
+        finally:
+            _tag.reset(before)
+
+    def mark(self, folder: Path) -> None:
+        """Make an empty file in a folder, by which other machines recognize the folder."""
+        with _kind_errors(folder):
+            self._marker(folder).touch(exist_ok=False)
+
+    def marks(self, folder: Path) -> bool:
+        """Return whether a folder is the marked one."""
+        return self._marker(folder).exists()
+
+    def remove(self, folders: Iterable[Path]) -> None:
+        """Remove all files with the tag, such as those that killed processes left."""
+        for folder in folders:
+            for path in folder.glob(f"{PREFIX}{self.text}*{SUFFIX}"):
+                path.unlink(missing_ok=True)
+
+    def _marker(self, folder: Path) -> Path:
+        return folder / f"{PREFIX}{self.text}{SUFFIX}"
 
 
 def abandon() -> None:
@@ -172,7 +199,8 @@ def _replaced(path: str, overwrite: bool) -> os.stat_result | None:
 
 def _new_name(path: str) -> str:
     """Return a new name in the folder of a path; the file is removed if the program is stopped."""
-    temporary = os.path.join(os.path.dirname(path), f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+    name = f"{PREFIX}{_tag.get()}{secrets.token_hex(8)}{SUFFIX}"
+    temporary = os.path.join(os.path.dirname(path), name)
     with _lock:
         if _closed:
             raise InterruptedError("interrupted")

@@ -89,8 +89,7 @@ def test_killed_workers(kills: int, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
     assert sorted(line["file"] for line in lines if line["status"] == "done") == sorted(done)
     assert len(lines) == count
-    left = {name: data for name, data in results(tmp_path / "out").items() if name[0] != "."}
-    assert left == results(tmp_path / "whole")
+    assert results(tmp_path / "out") == results(tmp_path / "whole")  # no temporary files, either
 
 
 def test_a_file_that_kills_every_worker_fails(tmp_path: Path) -> None:
@@ -169,6 +168,42 @@ def test_a_scheduler_that_dies(tmp_path: Path) -> None:
     code = disk.run(*RUN, "out", *options[:2], *options[4:], cwd=tmp_path).returncode
     assert code == 0
     assert len(cluster.finished(tmp_path / "out")) == 40
+
+
+def test_workers_that_cannot_serve(here: Path, keep_num_threads: None) -> None:
+    """A worker without the shared folder, or with another version, says so and writes nothing."""
+    import cloudpickle
+
+    import bilateral
+    from bilateral.cli.commands import maps
+    from bilateral.cli.commands.options import CommonOptions
+    from bilateral.cli.running import worker
+    from bilateral.cli.running.job import Job, Processor
+    from bilateral.io.atomic import Tag
+
+    common = CommonOptions(output="out.png")
+    depth = maps.depth("depth.png", "photo.png", common=common)
+    command = cloudpickle.dumps(Processor(depth, common))
+    paths = {"depth": here / "depth.png", "reference": here / "photo.png"}
+    job = Job("depth", "depth.png", here / "out.png", paths)
+    tag, version, folder = Tag(), bilateral.__version__, str(here)
+    unseen = worker.process(command, version, tag.text, folder, job).record
+    assert unseen.status == "failed"
+    assert "does not see the folder" in str(unseen.error)
+    tag = Tag()
+    tag.mark(here)
+    other = worker.process(command, "0.0", tag.text, folder, job).record
+    assert f"has bilateral {version}, expected 0.0" in str(other.error)
+    assert not (here / "out.png").exists()
+    assert worker.process(command, version, tag.text, folder, job).record.status == "done"
+    again = worker.process(command, version, tag.text, folder, job).record
+    assert again.status == "done"  # as after the death of a worker that had written its result
+    (here / "out.png").write_bytes(b"theirs")
+    theirs = worker.process(command, version, tag.text, folder, job).record
+    assert "exists already" in str(theirs.error)
+    assert (here / "out.png").read_bytes() == b"theirs"
+    tag.remove([here])
+    assert not list(here.glob(".*"))
 
 
 def test_wrong_usage(here: Path, call: Main) -> None:

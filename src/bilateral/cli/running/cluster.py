@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import bilateral
 from bilateral.cli.commands.options import CommonOptions
 from bilateral.cli.running.job import Job, Outcome, Processor
-from bilateral.io import atomic
+from bilateral.io.atomic import Tag
 from bilateral.io.errors import FileError, MissingPackageError
 from bilateral.io.messages import one_line, printable
 
@@ -51,8 +51,8 @@ def run(
     except ModuleNotFoundError as error:
         message = f'clusters need {error.name}: pip install "bilateral[dask]"'
         raise MissingPackageError(message) from None
-    with _connected(processor.common) as client, atomic.mark(folder) as mark:
-        sender = _Sender(client, cloudpickle.dumps(processor), os.path.abspath(mark))
+    with _connected(processor.common) as client, _tagged(folder) as (tag, folders):
+        sender = _Sender(client, cloudpickle.dumps(processor), tag, os.path.abspath(folder))
         arriving = distributed.as_completed(with_results=True, raise_errors=False)
         waiting: dict[Any, Job] = {}
         for job in jobs:
@@ -60,6 +60,7 @@ def run(
             if outcome is not None:
                 yield outcome
                 continue
+            folders.add(job.output.parent)
             future = sender.send(job)
             waiting[future.key] = job
             arriving.add(future)
@@ -69,11 +70,22 @@ def run(
             yield _outcome(processor, waiting, future, result)
 
 
+@contextmanager
+def _tagged(folder: Path) -> Iterator[tuple[Tag, set[Path]]]:
+    """Mark a folder; at the end, remove the mark and what killed workers left in the folders."""
+    tag, folders = Tag(), {folder}
+    tag.mark(folder)
+    try:
+        yield tag, folders
+    finally:
+        tag.remove(folders)
+
+
 class _Sender:
     """Sends jobs to a cluster, with all that a worker needs to know."""
 
-    def __init__(self, client: "Client", command: bytes, mark: str) -> None:
-        self._client, self._command, self._mark = client, command, mark
+    def __init__(self, client: "Client", command: bytes, tag: Tag, folder: str) -> None:
+        self._client, self._command, self._tag, self._folder = client, command, tag, folder
         # Keys of one group: the scheduler holds jobs back until a worker is free. The death of a
         # worker therefore counts only against the few jobs that it had.
         self._group, self._sent = f"bilateral-{secrets.token_hex(4)}", 0
@@ -88,7 +100,8 @@ class _Sender:
             worker.process,
             self._command,
             bilateral.__version__,
-            self._mark,
+            self._tag.text,
+            self._folder,
             _absolute(job),
             key=(self._group, self._sent),
             pure=False,

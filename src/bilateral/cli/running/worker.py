@@ -13,14 +13,16 @@ import cloudpickle
 import bilateral
 from bilateral.cli.display.warning_log import redirect_warnings
 from bilateral.cli.running.job import Job, Outcome, Processor
+from bilateral.io.atomic import Tag
 from bilateral.io.errors import FileError
+from bilateral.io.messages import printable
 
 _lock = threading.Lock()
 _active = 0
 _redirection = None
 
 
-def process(command: bytes, version: str, seen: str, job: Job) -> Outcome:
+def process(command: bytes, version: str, tag: str, folder: str, job: Job) -> Outcome:
     """Process one set of files.
 
     Parameters
@@ -29,8 +31,8 @@ def process(command: bytes, version: str, seen: str, job: Job) -> Outcome:
         Pickled `Processor`.
     version : str
         Version of bilateral that sends the job.
-    seen : str
-        A file that the sender made in the folder of the results.
+    tag, folder : str
+        Tag of the run, by which the sender has marked the folder of the results.
     job : Job
         With absolute paths.
     """
@@ -41,15 +43,15 @@ def process(command: bytes, version: str, seen: str, job: Job) -> Outcome:
             f"{version}. Install the same version on all machines."
         )
         return processor.failed(job, FileError(message))
-    if not _sees(seen):
+    if not _sees(tag, folder):
         message = (
-            f"worker {socket.gethostname()}: does not see the folder {Path(seen).parent}. "
-            f"A cluster needs a file system that all its machines share."
+            f"worker {socket.gethostname()}: does not see the folder {printable(folder)}. A "
+            f"cluster needs a file system that all its machines share."
         )
         return processor.failed(job, FileError(message))
     if "BILATERAL_NUM_THREADS" not in os.environ:
         bilateral.set_num_threads(1)  # the other cores have workers of their own
-    with _warnings_redirected():
+    with _warnings_redirected(), Tag(tag).used():
         return processor.process(job, repeated=True)
 
 
@@ -60,8 +62,8 @@ def _load(command: bytes) -> Processor:
 
 
 @functools.lru_cache(maxsize=64)
-def _sees(path: str) -> bool:
-    return os.path.exists(path)
+def _sees(tag: str, folder: str) -> bool:
+    return Tag(tag).marks(Path(folder))
 
 
 @contextmanager
