@@ -13,17 +13,7 @@ from bilateral.cli.files.output_plan import OutputPlan, check_folder, check_writ
 from bilateral.cli.files.pairing import Pairing, pair
 from bilateral.cli.files.sources import Source, expand
 from bilateral.cli.running.job import Job
-from bilateral.cli.video.plan import (
-    check_options as check_video_options,
-)
-from bilateral.cli.video.plan import (
-    has_videos,
-    is_one_video,
-    many_output_paths,
-)
-from bilateral.cli.video.plan import (
-    output_paths as video_output_paths,
-)
+from bilateral.cli.video import plan as video_plan
 from bilateral.io.errors import FileError
 from bilateral.io.messages import printable
 from bilateral.io.video import SUFFIXES as VIDEO_SUFFIXES
@@ -74,7 +64,7 @@ def make_plan(command: Command, common: CommonOptions) -> Plan:
         )
     arguments = {**command.inputs, "truth": common.truth}
     given = {name: text for name, text in arguments.items() if text is not None}
-    names, one_video = command.pair, is_one_video(command, common)
+    names, one_video = command.pair, video_plan.is_one_video(command, common)
     if one_video:
         sources = {name: Source(text, Path(text)) for name, text in given.items()}
     else:
@@ -92,14 +82,14 @@ def _output_paths(
     """Return the function that names results, and the entries of a plan about videos."""
     leading = pairing.sources[pairing.leading]
     found = [path for paths in leading.many.values() for path in paths]
-    if not one_video and not has_videos(command, found):
+    if not one_video and not video_plan.has_videos(command, found):
         suffix = outputs.format_suffix(common.format)
         paths = outputs.output_paths(common.output, pairing.many, command.default_suffix, suffix)
         return paths, False, False
-    check_video_options(common)
+    video_plan.check_options(common)
     if one_video:
-        return video_output_paths(command, common), True, not common.clustered
-    return many_output_paths(command, common), True, False
+        return video_plan.output_paths(command, common), True, not common.clustered
+    return video_plan.many_output_paths(command, common), True, False
 
 
 def _check_options(common: CommonOptions) -> None:

@@ -169,6 +169,20 @@ def test_videos_that_do_not_fit_together(
     fails(call("depth", "depth.mkv", "photos", "-o", "o.mkv"), "photos: has 5 frames")
 
 
+def test_frames_in_folders_have_the_same_names(
+    here: Path, call: Main, clips: tuple[Array, Array]
+) -> None:
+    write_frames(here / "depths", clips[0])
+    write_frames(here / "photos", clips[1])
+    (here / "photos" / "frame8.png").rename(here / "photos" / "frame15.png")
+    run = ("depth", "depths", "photos", "-o", "o.mkv", "--invalid", 0)
+    fails(call(*run), "photos: has no frame named frame8", "--pair sorted")
+    works(call(*run, "--pair", "sorted"))
+    photos = np.roll(clips[1], -1, axis=0)
+    np.testing.assert_array_equal(videos.read(here / "o.mkv"), refined(clips[0], photos))
+    fails(call(*run, "--pair", "nearest"), "--pair: expected name or sorted", code=2)
+
+
 def test_wrong_usage(here: Path, call: Main, clips: tuple[Array, Array]) -> None:
     run = ("depth", "depth.mkv", "photo.mkv", "-o")
     fails(call(*run, "o.mp4"), "expected .mkv for 16-bit maps, or a folder", code=2)

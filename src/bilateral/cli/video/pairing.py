@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bilateral.cli.video.sources import Frames
 from bilateral.io.errors import FileError
+from bilateral.io.messages import printable
 
 Array = NDArray[Any]
 
@@ -15,14 +16,20 @@ _RATE_TOLERANCE = 0.001
 """29.97 and 30000/1001 are one rate; 29.97 and 30 differ by one frame in 33 seconds."""
 
 
-def check(inputs: Mapping[str, Frames]) -> None:
-    """Refuse videos whose frame rate or number of frames differ."""
+def check(inputs: Mapping[str, Frames], *, by_name: bool) -> None:
+    """Refuse videos whose frame rate or number of frames differ.
+
+    With `by_name`, pictures in several folders must have the same names.
+    """
     videos = [frames for frames in inputs.values() if frames.rate is not None]
     for other in videos[1:]:
         _check_rates(videos[0], other)
     counted = [frames for frames in inputs.values() if frames.length is not None]
     for other in counted[1:]:
         _check_lengths(counted[0], other)
+    named = [frames for frames in inputs.values() if frames.names]
+    for other in named[1:] if by_name else ():
+        _check_names(named[0], other)
 
 
 def side_by_side(inputs: Mapping[str, Frames]) -> Iterator[dict[str, Array]]:
@@ -67,3 +74,12 @@ def _check_lengths(first: Frames, other: Frames) -> None:
             f"{other.name}: has {b} frames{seconds}, {first.name} has {a}. Cut both to the same "
             f"part: each frame needs its partner."
         )
+
+
+def _check_names(first: Frames, other: Frames) -> None:
+    for a, b in zip(first.names, other.names, strict=True):
+        if a != b:
+            raise FileError(
+                f"{other.name}: has no frame named {printable(a)} as {first.name} has, but "
+                f"{printable(b)}. --pair sorted pairs frames by their order."
+            )

@@ -41,6 +41,8 @@ def check_options(common: CommonOptions) -> None:
     for name, given in wrong.items():
         if given:
             raise UsageError(f"{name}: videos have none; leave it out.")
+    if common.pair not in ("name", "sorted"):
+        raise UsageError(f"--pair: expected name or sorted for videos, got {common.pair}.")
     if common.output == outputs.STDOUT:
         raise UsageError("--output: a video cannot be written to stdout; name a file or a folder.")
 

@@ -60,7 +60,7 @@ def process_video(
                 inputs[name] = Frames(path, reader)
                 stack.callback(inputs[name].close)
         lead = _leading(inputs)
-        pairing.check(inputs)
+        pairing.check(inputs, by_name=common.pair == "name")
         sparse = {name: numbered(paths[name], lead) for name in command.sparse if name in paths}
         _warn_of_losses(inputs, record)
         rates = [frames.rate for frames in inputs.values() if frames.rate is not None]
