@@ -275,6 +275,16 @@ def test_the_cli_command_compares_with_a_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.benchmark
+def test_the_cluster_command_finds_every_file_done_once(tmp_path: Path) -> None:
+    pytest.importorskip("typer", reason="the command line needs typer")
+    pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
+    pytest.importorskip("distributed", reason="clusters need distributed")
+    stored = results("cluster", tmp_path)
+    assert [row["way"] for row in stored["runs"]] == ["jobs", "workers", "killed"]
+    assert all((row["code"], row["lines"], row["done"]) == (0, 24, 24) for row in stored["runs"])
+
+
+@pytest.mark.benchmark
 def test_the_sparse_command_finds_that_few_pixels_need_low_smoothness(tmp_path: Path) -> None:
     stored = results("sparse", tmp_path)
     assert stored["scenes"] == ["Motorcycle"]

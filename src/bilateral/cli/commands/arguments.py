@@ -80,6 +80,11 @@ ReferenceMax = Annotated[
     _positive_option(UNITS, "Value of white. Default: 255, 65535, or 1 for floats."),
 ]
 
+Video = Annotated[
+    bool,
+    typer.Option("--video", help="The files of a folder are the frames of one video."),
+]
+
 _CELL_XY = "Size of a grid cell in pixels."
 _CELL_LUMA = "Size of a grid cell in brightness, in 8-bit grey levels."
 _SMOOTHNESS = "Larger values give a smoother result (lambda in the paper)."
