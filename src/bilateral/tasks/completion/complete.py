@@ -8,11 +8,12 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import validation
+from bilateral import color, validation
 from bilateral.filters.interpolation import interpolate_points
 from bilateral.tasks.completion.blend import weigh
-from bilateral.tasks.completion.candidates import PROBE, Candidates, Cells
-from bilateral.tasks.completion.holdout import areas, held_out
+from bilateral.tasks.completion.candidates import PROBE, RECIPES, Candidates, Cells
+from bilateral.tasks.completion.features import edge_rank
+from bilateral.tasks.completion.holdout import distances, held_out, pixel_distances, shares
 from bilateral.tasks.completion.outliers import find_outliers, seen_through
 from bilateral.tasks.completion.units import Unit
 from bilateral.tasks.depth.depth_input import depth_input
@@ -24,6 +25,13 @@ _PROBES = 8
 """Random right-hand sides of the variance."""
 _SMOOTHNESS = 0.03
 """Smoothness of the solution whose variance is the confidence."""
+_MOST_WRONG = 0.1
+"""Part of the points that may be wrong: those far from both predictions do not choose the unit."""
+_LINEAR, _LINEAR_OF_FEATURES = 0.9, 0.3
+"""Factor of the error of interpolation, since it does no harm; and how much less it is for feature
+points."""
+_RANDOM, _FEATURES = 0.6, 0.8
+"""Mean rank of the points' contrast up to which they are random, and from which on features."""
 
 
 @overload
@@ -146,56 +154,73 @@ def complete_depth(
     z = (checked.z / np.float32(size)).astype(np.float32)
     trust = np.ones(shape, np.float32) if checked.trust is None else checked.trust
     candidates = Candidates(guide, Cells(sigma_xy, sigma_luma, sigma_chroma))
-    x = size * _complete(candidates, z, trust, kind).astype(np.float64)
+    luma = color.luma(guide.pixels).reshape(shape)
+    x = size * _complete(candidates, z, trust, kind, luma).astype(np.float64)
     dense = validation.as_dtype(x.reshape(checked.shape), checked.dtype)
     if not with_confidence:
         return dense
     return dense, _confidence(candidates, np.where(known, trust, np.float32(0)))
 
 
-def _complete(candidates: Candidates, z: Array, trust: Array, kind: str) -> Array:
+def _complete(candidates: Candidates, z: Array, trust: Array, kind: str, luma: Array) -> Array:
     """Complete a map of typical size 1, NaN where unknown."""
     known = np.isfinite(z)
     if np.ptp(z[known]) == 0:
         return np.full(z.shape, z[known][0])
     linear, nearest = interpolate_points(z)
-    unit = _unit(candidates, z, trust, kind, held_out(known, nearest))
+    held = held_out(known, nearest)
+    unit, probe = _unit(candidates, z, trust, kind, held)
     wrong = seen_through(z) if unit.inverse else np.zeros(z.shape, bool)
     wrong |= find_outliers(candidates, np.where(wrong, np.float32(np.nan), z), trust, unit)
     if wrong.any():
         z = np.where(wrong, np.float32(np.nan), z)
+        known, probe = np.isfinite(z), None
         linear, nearest = interpolate_points(z)
-    held = held_out(np.isfinite(z), nearest)
+        held = held_out(known, nearest)
     rest = np.where(held, np.float32(np.nan), z)
-    predictions = [x[held] for x in candidates.solve(rest, trust, unit, loose=True)]
-    predictions.append(interpolate_points(rest)[0][held])
-    *weights, last = weigh(predictions, z[held], areas(held, nearest))
+    predictions = [
+        probe
+        if index == PROBE and probe is not None
+        else candidates.planar(index, rest, trust, unit, loose=True)[held]
+        for index in range(len(RECIPES))
+    ]
+    of_rest, nearest_of_rest = interpolate_points(rest)
+    predictions.append(of_rest[held])
+    share = shares(distances(held, nearest_of_rest), pixel_distances(known, nearest))
+    at_edges = np.clip((edge_rank(luma, known) - _RANDOM) / (_FEATURES - _RANDOM), 0, 1)
+    factor = _LINEAR * (1 - _LINEAR_OF_FEATURES * float(at_edges))
+    *weights, last = weigh(predictions, z[held], share, factor)
     x = np.float32(last) * linear
-    for weight, candidate in zip(weights, candidates.solve(z, trust, unit), strict=True):
-        x += np.float32(weight) * candidate
+    for index, weight in enumerate(weights):
+        if weight > 0:
+            x += np.float32(weight) * candidates.planar(index, z, trust, unit)
     return x
 
 
 def _unit(
     candidates: Candidates, z: Array, trust: Array, kind: str, held: NDArray[np.bool_]
-) -> Unit:
-    """Return the unit of planes for a kind of values."""
+) -> tuple[Unit, Array | None]:
+    """Return the unit of planes for a kind of values.
+
+    Also return the predictions of the held-out points by the cheap recipe, if they were needed.
+    """
     values = z[np.isfinite(z)]
     direct = Unit.of(values, inverse=False)
     if values.min() <= 0 or kind == "disparity":
-        return direct
+        return direct, None
     inverse = Unit.of(values, inverse=True)
     if kind == "depth":
-        return inverse
+        return inverse, None
     if not held.any():
-        return direct
+        return direct, None
     rest = np.where(held, np.float32(np.nan), z)
-
-    def error(unit: Unit) -> float:
-        x = candidates.planar(PROBE, rest, trust, unit, loose=True)
-        return float(np.abs(x[held] - z[held]).mean(dtype=np.float64))
-
-    return inverse if error(inverse) < error(direct) else direct
+    units = inverse, direct
+    predictions = [candidates.planar(PROBE, rest, trust, unit, loose=True)[held] for unit in units]
+    errors = np.abs(np.stack(predictions) - z[held]).astype(np.float64)
+    least = errors.min(axis=0)
+    right = least <= np.quantile(least, 1 - _MOST_WRONG)
+    best = int(np.argmin(errors[:, right].mean(axis=1)))
+    return units[best], predictions[best]
 
 
 def _confidence(candidates: Candidates, weights: Array) -> Array:

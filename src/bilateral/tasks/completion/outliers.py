@@ -26,8 +26,8 @@ _DEVIATIONS = 5.0
 """A suspicious point differs from both predictions by so many typical differences."""
 _MOST = 0.1
 """Largest part of the points that may be wrong."""
-_GAIN = 0.9
-"""Largest error without the suspicious points, relative to the error with them."""
+_GAIN, _LINEAR_GAIN = 0.9, 0.93
+"""Largest error of both predictions without the suspicious points, relative to that with them."""
 _FEWEST = 50
 """Fewer points than this are all taken as right."""
 _SEED = 21
@@ -70,14 +70,17 @@ def find_outliers(candidates: Candidates, z: Array, trust: Array, unit: Unit) ->
     difference = np.fmin(np.abs(planar - z), np.abs(linear - z))
     limit = _DEVIATIONS * 1.4826 * float(np.median(difference[known]))
     limit = max(limit, float(np.quantile(difference[known], 1 - _MOST)))
-    suspicious = known & (difference > limit)
+    suspicious: Mask = known & (difference > limit)
     others = known & ~suspicious
-    if not all((part & others).any() for part in halves):
+    if not suspicious.any() or not all((part & others).any() for part in halves):
         return none
-    without = predict(suspicious, linear=False)
-    error = float(np.abs(planar - z).mean(where=others, dtype=np.float64))
-    better = float(np.abs(without - z).mean(where=others, dtype=np.float64))
-    return suspicious if better < _GAIN * error else none
+    for predicted, is_linear, gain in ((planar, False, _GAIN), (linear, True, _LINEAR_GAIN)):
+        without = predict(suspicious, linear=is_linear)
+        error = float(np.abs(predicted - z).mean(where=others, dtype=np.float64))
+        better = float(np.abs(without - z).mean(where=others, dtype=np.float64))
+        if better >= gain * error:
+            return none
+    return suspicious
 
 
 def seen_through(z: Array) -> Mask:
