@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import color, validation
-from bilateral.tasks.alignment.candidates import Cells, Fit, Metric, best_fit
+from bilateral.tasks.alignment.candidates import Fit, best_fit
 from bilateral.tasks.alignment.forms import KINDS
 from bilateral.tasks.alignment.info import AlignInfo
+from bilateral.tasks.alignment.local_fit import Cells, Metric
 
 Array = NDArray[Any]
 
