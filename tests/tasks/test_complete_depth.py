@@ -143,6 +143,17 @@ def test_unknown_values_do_not_matter():
         np.testing.assert_array_equal(complete_depth(spoiled, photo, **options), expected)
 
 
+def test_depths_below_zero_are_unknown():
+    photo, truth = room()
+    points = sample(truth, 0.02)
+    spoiled = np.where(sample(np.full(SHAPE, 1.0), 0.01, seed=7) > 0, -3.0, points)
+    expected = complete_depth(np.where(spoiled > 0, spoiled, 0), photo, kind="depth")
+    np.testing.assert_array_equal(complete_depth(spoiled, photo, kind="depth"), expected)
+    with pytest.raises(ValueError, match="not above 0"):
+        complete_depth(np.full(SHAPE, -1.0), photo, kind="depth")
+    assert complete_depth(-points, photo).max() < 0
+
+
 def test_confidence_weighs_points():
     photo = np.full(SHAPE, 90, np.uint8)
     points = np.full(SHAPE, np.nan)

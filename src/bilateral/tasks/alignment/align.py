@@ -149,7 +149,7 @@ def align_depth(
     known &= ~np.isin(values, validation.number_list("invalid", invalid))
     if mask is not None:
         known &= validation.mask("mask", mask, shape)
-    validation.some_known("metric", known)
+    validation.some_known("metric", known, positive=True)
     luma = None
     if reference is not None:
         photo = validation.reference(reference, reference_max)

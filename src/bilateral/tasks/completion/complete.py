@@ -100,9 +100,10 @@ def complete_depth(
         Weight of each point relative to the others, on any scale; 0 for unknown. Default: 1.
     kind : {"auto", "depth", "disparity"}
         What the values are. "depth": distances; surfaces are planes in their inverse, and points
-        seen through a nearer surface are dropped. "disparity": values that are larger for nearer
-        points, or any others; surfaces are planes in the values themselves. "auto": the one with
-        which the points predict each other better, "disparity" if a value is negative.
+        seen through a nearer surface are dropped; values below 0 are unknown. "disparity": values
+        that are larger for nearer points, or any others; surfaces are planes in the values
+        themselves. "auto": the one with which the points predict each other better, "disparity" if
+        a value is negative.
     invalid : float or floats, optional
         Values that mean "unknown" besides 0.
     mask : (H, W) array of bool or integers, optional
@@ -149,9 +150,11 @@ def complete_depth(
     shape = guide.pixels.shape[:2]
     checked = depth_input(points, shape, confidence, mask, unknown, dtype, "points")
     known = np.isfinite(checked.z)
-    validation.some_known("points", known)
+    if kind == "depth":
+        known &= checked.z > 0
+    validation.some_known("points", known, positive=kind == "depth")
     size = float(np.median(np.abs(checked.z[known])))
-    z = (checked.z / np.float32(size)).astype(np.float32)
+    z = np.where(known, checked.z / np.float32(size), np.float32(np.nan)).astype(np.float32)
     trust = np.ones(shape, np.float32) if checked.trust is None else checked.trust
     candidates = Candidates(guide, Cells(sigma_xy, sigma_luma, sigma_chroma))
     luma = color.luma(guide.pixels).reshape(shape)
