@@ -23,7 +23,7 @@ _EDGE_ERROR, _MOST_SIGMAS = 0.015, 4.0
 """Least standard deviation, as a part of the value: correct points at edges, where the relative map
 is a little off, have larger errors than others. It is at most this many times the actual one, so
 that exact points stay exact."""
-_FEW = 80
+_FEW = 50
 """With so many points, the least standard deviation is twice as large: fewer points cannot tell
 outliers from what a network gets wrong."""
 

@@ -26,7 +26,8 @@ _PROBES = 8
 _SMOOTHNESS = 0.03
 """Smoothness of the solution whose variance is the confidence."""
 _MOST_WRONG = 0.1
-"""Part of the points that may be wrong: those far from both predictions do not choose the unit."""
+"""Part of the points that may be wrong: those far from the predictions in both units do not choose
+the one in which outliers are searched for."""
 _LINEAR, _LINEAR_OF_FEATURES = 0.9, 0.3
 """Factor of the error of interpolation, since it does no harm; and how much less it is for feature
 points."""
@@ -172,9 +173,7 @@ def _complete(candidates: Candidates, z: Array, trust: Array, kind: str, luma: A
         return np.full(z.shape, z[known][0])
     linear, nearest = interpolate_points(z)
     held = held_out(known, nearest)
-    unit, probe = _unit(candidates, z, trust, kind, held)
-    wrong = seen_through(z) if unit.inverse else np.zeros(z.shape, bool)
-    wrong |= find_outliers(candidates, np.where(wrong, np.float32(np.nan), z), trust, unit)
+    unit, wrong, probe = _unit(candidates, z, trust, kind, held)
     if wrong.any():
         z = np.where(wrong, np.float32(np.nan), z)
         known, probe = np.isfinite(z), None
@@ -202,28 +201,34 @@ def _complete(candidates: Candidates, z: Array, trust: Array, kind: str, luma: A
 
 def _unit(
     candidates: Candidates, z: Array, trust: Array, kind: str, held: NDArray[np.bool_]
-) -> tuple[Unit, Array | None]:
-    """Return the unit of planes for a kind of values.
+) -> tuple[Unit, NDArray[np.bool_], Array | None]:
+    """Return the unit of planes for a kind of values, and the wrong points.
 
     Also return the predictions of the held-out points by the cheap recipe, if they were needed.
     """
     values = z[np.isfinite(z)]
     direct = Unit.of(values, inverse=False)
-    if values.min() <= 0 or kind == "disparity":
-        return direct, None
+    if values.min() <= 0 or kind == "disparity" or (kind == "auto" and not held.any()):
+        return direct, _wrong(candidates, z, trust, direct), None
     inverse = Unit.of(values, inverse=True)
     if kind == "depth":
-        return inverse, None
-    if not held.any():
-        return direct, None
+        return inverse, _wrong(candidates, z, trust, inverse), None
     rest = np.where(held, np.float32(np.nan), z)
     units = inverse, direct
     predictions = [candidates.planar(PROBE, rest, trust, unit, loose=True)[held] for unit in units]
     errors = np.abs(np.stack(predictions) - z[held]).astype(np.float64)
     least = errors.min(axis=0)
-    right = least <= np.quantile(least, 1 - _MOST_WRONG)
-    best = int(np.argmin(errors[:, right].mean(axis=1)))
-    return units[best], predictions[best]
+    near = least <= np.quantile(least, 1 - _MOST_WRONG)
+    wrong = _wrong(candidates, z, trust, units[int(np.argmin(errors[:, near].mean(axis=1)))])
+    right = ~wrong[held]
+    best = int(np.argmin(errors[:, right].mean(axis=1))) if right.any() else 1
+    return units[best], wrong, predictions[best]
+
+
+def _wrong(candidates: Candidates, z: Array, trust: Array, unit: Unit) -> NDArray[np.bool_]:
+    """Find the points to drop, in a unit of planes."""
+    wrong = seen_through(z) if unit.inverse else np.zeros(z.shape, bool)
+    return wrong | find_outliers(candidates, np.where(wrong, np.float32(np.nan), z), trust, unit)
 
 
 def _confidence(candidates: Candidates, weights: Array) -> Array:
