@@ -33,7 +33,9 @@ def prepared(scene: Scene) -> Scene:
     top, left = (scene.truth.shape[0] - height) // 2, (scene.truth.shape[1] - width) // 2
     window = slice(top, top + height), slice(left, left + width)
     truth = scene.truth[window].astype(np.float64)
-    nearest = distance_transform_edt(~np.isfinite(truth), False, True)
+    nearest = distance_transform_edt(
+        ~np.isfinite(truth), return_distances=False, return_indices=True
+    )
     truth = truth[tuple(nearest)]
     return Scene(scene.name, scene.photo[window], 40 + 200 * (truth - truth.min()) / np.ptp(truth))
 
@@ -41,14 +43,12 @@ def prepared(scene: Scene) -> Scene:
 def photographs(scene: Scene, another: Scene) -> dict[str, Array]:
     photo = scene.photo
     texture = np.random.default_rng(0).integers(0, 256, photo.shape)
-    rows, columns = (
-        np.arange(n) % m for n, m in zip(photo.shape, another.photo.shape, strict=False)
-    )
+    rows, columns = (np.arange(photo.shape[i]) % another.photo.shape[i] for i in (0, 1))
     blurred = gaussian_filter(photo.astype(np.float64), (BLUR, BLUR, 0)[: photo.ndim])
     found = (
         photo,
         np.rint(blurred),
-        another.photo[rows[:, np.newaxis], columns[: photo.shape[1]]],
+        another.photo[rows[:, np.newaxis], columns],
         photo[::-1, ::-1],
         texture,
         np.full(photo.shape, 128),
