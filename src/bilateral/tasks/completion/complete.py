@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from bilateral import color, validation
+from bilateral import validation
 from bilateral.filters.interpolation import interpolate_points
 from bilateral.tasks.completion.blend import weigh
 from bilateral.tasks.completion.candidates import PROBE, RECIPES, Candidates, Cells
@@ -28,7 +28,7 @@ _SMOOTHNESS = 0.03
 _MOST_WRONG = 0.1
 """Part of the points that may be wrong: those far from the predictions in both units do not choose
 the one in which outliers are searched for."""
-_LINEAR, _LINEAR_OF_FEATURES = 0.9, 0.3
+_LINEAR, _LINEAR_OF_FEATURES = 0.9, 0.5
 """Factor of the error of interpolation, since it does no harm; and how much less it is for feature
 points."""
 _RANDOM, _FEATURES = 0.6, 0.8
@@ -158,15 +158,14 @@ def complete_depth(
     z = np.where(known, checked.z / np.float32(size), np.float32(np.nan)).astype(np.float32)
     trust = np.ones(shape, np.float32) if checked.trust is None else checked.trust
     candidates = Candidates(guide, Cells(sigma_xy, sigma_luma, sigma_chroma))
-    luma = color.luma(guide.pixels).reshape(shape)
-    x = size * _complete(candidates, z, trust, kind, luma).astype(np.float64)
+    x = size * _complete(candidates, z, trust, kind, guide.pixels).astype(np.float64)
     dense = validation.as_dtype(x.reshape(checked.shape), checked.dtype)
     if not with_confidence:
         return dense
     return dense, _confidence(candidates, np.where(known, trust, np.float32(0)))
 
 
-def _complete(candidates: Candidates, z: Array, trust: Array, kind: str, luma: Array) -> Array:
+def _complete(candidates: Candidates, z: Array, trust: Array, kind: str, photo: Array) -> Array:
     """Complete a map of typical size 1, NaN where unknown."""
     known = np.isfinite(z)
     if np.ptp(z[known]) == 0:
@@ -189,7 +188,7 @@ def _complete(candidates: Candidates, z: Array, trust: Array, kind: str, luma: A
     of_rest, nearest_of_rest = interpolate_points(rest)
     predictions.append(of_rest[held])
     share = shares(distances(held, nearest_of_rest), pixel_distances(known, nearest))
-    at_edges = np.clip((edge_rank(luma, known) - _RANDOM) / (_FEATURES - _RANDOM), 0, 1)
+    at_edges = np.clip((edge_rank(photo, known) - _RANDOM) / (_FEATURES - _RANDOM), 0, 1)
     factor = _LINEAR * (1 - _LINEAR_OF_FEATURES * float(at_edges))
     *weights, last = weigh(predictions, z[held], share, factor)
     x = np.float32(last) * linear

@@ -6,6 +6,7 @@ dropped only if the other points are predicted better without them.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from bilateral.filters.interpolation import interpolate_points
 from bilateral.tasks.completion.candidates import PROBE, Candidates
 from bilateral.tasks.completion.units import Unit
+from bilateral.threads import get_num_threads
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -54,15 +56,13 @@ def find_outliers(candidates: Candidates, z: Array, trust: Array, unit: Unit) ->
 
     def predict(skipped: Mask, *, linear: bool) -> Array:
         """Predict the points of each half from those of the other that are not skipped."""
-        predicted = np.full(z.shape, np.float32(np.nan))
-        for train, test in (halves, halves[::-1]):
-            data = np.where(train & ~skipped, z, np.float32(np.nan))
-            if linear:
-                x = interpolate_points(data)[0]
-            else:
-                x = candidates.planar(PROBE, data, trust, unit, loose=True)
-            predicted[test] = x[test]
-        return predicted
+        data = [np.where(train & ~skipped, z, np.float32(np.nan)) for train in halves]
+        if linear:
+            with ThreadPoolExecutor(min(2, get_num_threads())) as pool:
+                maps = [filled for filled, _ in pool.map(interpolate_points, data)]
+        else:  # a solve has threads of its own
+            maps = [candidates.planar(PROBE, part, trust, unit, loose=True) for part in data]
+        return np.where(half, maps[1], maps[0])
 
     if not all(part.any() for part in halves):
         return none
