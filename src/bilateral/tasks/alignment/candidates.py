@@ -14,7 +14,7 @@ from bilateral.tasks.alignment.local_fit import Cells, Global, Local, Metric
 
 Array = NDArray[Any]
 
-_MOST_POINTS = 5_000
+_MOST_POINTS = 20_000
 """Points for the choice of form, smoothness and outliers: a sample of those of a whole map."""
 _ENOUGH = 200
 """Forms whose global fit has an error up to twice the least are tried in full; with so many points,

@@ -125,18 +125,22 @@ class Local(NamedTuple):
     def with_all(self, metric: Metric) -> Local:
         """Go on from a sample of the points to all of them.
 
-        The map of the sample tells the outliers, and its smoothness about that of all.
+        The map of the sample tells most outliers, and its smoothness about that of all. Predictions
+        from all other points then tell the rest.
         """
         fit, y = self.fit, self.fit.form.from_depth(metric.depth)
         x, predicted = fit.x[metric.at], self.values()[metric.at]
         near = trust(y - fit.line(x), y, fit.line.sigma)
-        trusted = _plausible(fit.errors(metric)) * trust(y - predicted, y, self.sigma)
+        plausible = _plausible(fit.errors(metric))
+        trusted = plausible * trust(y - predicted, y, self.sigma)
         tiles = _tiles(_cells(self.grid, metric))
         points = Points(metric.at, x, y, metric.weights * trusted, near, tiles)
         choice, smoothness = self.choice, self.choice.smoothness
         if smoothness is not None:
             around = (smoothness / 10, smoothness, 10 * smoothness)
             choice = choose_smoothness(self.grid, points, fit.line, around, _FEW_FOLDS)
+            trusted = plausible * trust(y - choice.predicted, y, choice.sigma)
+            points = points._replace(weights=metric.weights * trusted)
         return self._replace(points=points, trusted=trusted, choice=choice)
 
     def values(self) -> Array:
