@@ -35,7 +35,7 @@ _MIDDLE, _PER_OCTAVE, _WIDTH = 0.28, 0.07, 0.2
 """Share of the guided map in the best prediction at which the trust is a half; how much lower that
 share is for each octave of the factor above the first; and the range from no trust to full."""
 
-_WHITE, _STRUCTURE = 0.1, 0.4
+_WHITE, _STRUCTURE = 0.2, 0.5
 """Mean product of neighbouring residuals, relative to the variance of the noise, up to which they
 are noise, and from which on the guided map is wrong."""
 _LITTLE_NOISE, _NOISE_ALONE = 0.1, 0.4
