@@ -120,9 +120,10 @@ def align_depth(
     Notes
     -----
     Two points determine scale and shift; one point, or points at one value of the relative map,
-    determine only a scale. A constant relative map has no scale: the result is then smoothed from
-    the metric values alone. Where the fit gives depths below 0 or far beyond the metric values,
-    the result is limited to a margin around these values.
+    determine only a scale. With some ten points, several forms may fit: the result is then their
+    mean, in which the better ones count more. A constant relative map has no scale: the result is
+    then smoothed from the metric values alone. Where the fit gives depths below 0 or far beyond the
+    metric values, the result is limited to a margin around these values.
 
     Examples
     --------

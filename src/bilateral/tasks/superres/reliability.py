@@ -115,18 +115,15 @@ def _trust_of_noise(x: Array, low: LowResolution, pixels: Array) -> Array:
     which bicubic enlargement keeps.
     """
     values, known = low.values, low.weights > 0
-    tiles = tuple(math.ceil(n / _TILE) for n in values.shape)
+    tiles = (math.ceil(values.shape[0] / _TILE), math.ceil(values.shape[1] / _TILE))
     noisy = np.clip((noisiness(low.noise) - _LITTLE_NOISE) / (_NOISE_ALONE - _LITTLE_NOISE), 0, 1)
     if noisy == 0:
-        return np.ones((tiles[0], tiles[1]), values.dtype)
-    residual = (values - reduce_map(x, (values.shape[0], values.shape[1]))) / low.noise.levels(
-        values
-    )
-    residual = np.where(known, residual, 0)
-    power = np.zeros((tiles[0], tiles[1]), values.dtype)
-    for axis in (0, 1):
-        product = residual * np.roll(residual, -1, axis)
-        power += reduce_map(product.astype(values.dtype), (tiles[0], tiles[1])) / 2
+        return np.ones(tiles, values.dtype)
+    residual = values - reduce_map(x, (values.shape[0], values.shape[1]))
+    residual = np.where(known, residual / low.noise.levels(values), 0).astype(values.dtype)
+    # Products across the border are those of strangers, with a mean of 0.
+    products = [residual * np.roll(residual, -1, axis) for axis in (0, 1)]
+    power = sum(reduce_map(product, tiles) for product in products) / 2
     white = np.clip((_STRUCTURE - power) / (_STRUCTURE - _WHITE), 0, 1)
     return np.asarray(1 - noisy * (1 - white * _coherence(pixels)), values.dtype)
 
