@@ -129,7 +129,11 @@ def test_the_supplements_command_makes_a_scene_without_data(tmp_path: Path) -> N
 @pytest.mark.benchmark
 def test_the_superres_command_makes_a_scene_without_data(tmp_path: Path) -> None:
     stored = results("superres", tmp_path, *no_opencv(tmp_path))
-    assert list(stored["values"]) == ["motorcycle x4", "motorcycle x8"]
+    photographs = "Motorcycle, photographs"
+    assert list(stored["values"]) == ["motorcycle x4", "motorcycle x8", photographs]
+    ratios = stored["values"][photographs]["ratios"]
+    assert ratios["none; right; x4"] < 0.9
+    assert max(ratios.values()) < 1.05
     methods = stored["results"]["methods"]
     assert methods[superres.PAPERS]["mean"] < methods["bicubic"]["mean"]
 
