@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
+from bilateral.tasks.depth.agreement import edges_agree, log_contrast, shows_edges
 from bilateral.tasks.depth.annealed import edge_size, refine_whole
 from bilateral.tasks.depth.depth_input import check_depth
 from bilateral.tasks.depth.enlarged import refine_enlarged
@@ -24,6 +25,8 @@ Array = NDArray[Any]
 
 _MOST_SIZES = 1e6
 """Values beyond this many times the median size are clipped, so that float32 can square them."""
+_LOOSE_TRUST = 0.5
+"""Trust in disparities outside of large surfaces."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ def refine_depth(
     x = None
     if kind.camera and unit is None:
         x, trust = _camera(values, trust, guide, cells)
+    if kind.stereo:
+        x = _disparities(values, trust, guide, cells, kind, unit)
     if x is None:
         x = _whole(values, trust, guide, cells, kind, unit)
     return validation.as_dtype(x.reshape(checked.shape), checked.dtype)
@@ -159,13 +164,10 @@ def _camera(
     values: Array, trust: Array, guide: validation.Reference, cells: Cells
 ) -> tuple[Array | None, Array]:
     """Refine a map of a depth camera; for another map return None and the trust in its pixels."""
-    known = trust > 0
-    size = float(np.median(np.abs(values[known])))
+    size = float(np.median(np.abs(values[trust > 0])))
     if size == 0:
         return None, trust
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = np.clip(values / size, -_MOST_SIZES, _MOST_SIZES)
-    z = np.where(known, z, np.nan).astype(np.float32)
+    z = _in_sizes(values, trust, size)
     noise = estimate_noise(z)
     x = refine_enlarged(z, guide, noise, cells)
     if x is not None:
@@ -176,6 +178,38 @@ def _camera(
         return size * x, trust
     less = trust * np.where(surfaces.kept, 1, np.where(surfaces.doubt, 0, SMALL_TRUST))
     return None, less.astype(np.float32) if less.any() else trust
+
+
+def _disparities(
+    values: Array,
+    trust: Array,
+    guide: validation.Reference,
+    cells: Cells,
+    kind: Preset,
+    unit: float | None,
+) -> Array:
+    """Refine a map of stereo matching; the surfaces of one that is right already stay."""
+    size = float(np.median(np.abs(values[trust > 0]))) or 1.0
+    z = _in_sizes(values, trust, size)
+    noise = estimate_noise(z)
+    surfaces = find_surfaces(z, noise, trust)
+    contrast = log_contrast(guide)
+    guarded = unit is None and bool(surfaces.kept.any())
+    if guarded and not shows_edges(contrast):
+        return size * refine_surfaces(z, guide, trust, noise, surfaces, cells).x.astype(np.float64)
+    less = trust * np.where(surfaces.kept, np.float32(1), np.float32(_LOOSE_TRUST))
+    x = _whole(values, less, guide, cells, kind, unit)
+    if guarded and edges_agree(z, contrast, surfaces):
+        overruled = np.abs(x / size - z) > surfaces.jump_at(z)
+        x = np.where(surfaces.kept & overruled, values, x)
+    return x
+
+
+def _in_sizes(values: Array, trust: Array, size: float) -> Array:
+    """Return a map in units of its median size, in float32, NaN where it is unknown."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.clip(values / size, -_MOST_SIZES, _MOST_SIZES)
+    return np.where(trust > 0, z, np.nan).astype(np.float32)
 
 
 def _whole(
