@@ -12,18 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import validation
+from bilateral.filters.median import median
 from bilateral.tasks.depth.surfaces import Surfaces
 from bilateral.tasks.depth.windows import any_near, window_range
 
 Array = NDArray[Any]
 
-_MOST_DOUBT = 0.02
-"""Doubtful part of the known pixels: 0.1 to 1.3 % for true disparities, from 1.2 % for OpenCV's
-SGBM and from 2.9 % for MC-CNN's raw maps."""
-_LEAST_SEPARATION = 0.68
+_MOST_DOUBT = 0.1
+"""Doubtful part of the known pixels of a right map; edges that bleed give up to 10 %."""
+_LEAST_EDGE = 1.5
+"""Smallest edge in pixels of disparity; smaller steps may come from rounding."""
+_LEAST_SEPARATION = 0.64
 """Distance of the log-contrasts at edges and beside them, over their standard deviation. For the
-true disparities of five real scenes, 1.2 to 2.3 with good photographs and at least 0.72 with
-spoiled ones; for real maps of matching at most 0.36, for those of made scenes at most 0.64."""
+true disparities of five real scenes, 1.1 to 2.1 with good photographs and at least 0.67 with
+spoiled ones; for real maps of matching at most 0.36, for those of made scenes at most 0.62."""
 _LEAST_VARIETY = 0.33
 """A photograph whose log-contrast deviates less shows no edges. Pure noise has up to 0.28,
 photographs have 0.9 and more, dark or blurred ones 0.7."""
@@ -42,7 +44,7 @@ def shows_edges(contrast: Array) -> bool:
     return bool(contrast.std() >= _LEAST_VARIETY)
 
 
-def edges_agree(z: Array, contrast: Array, surfaces: Surfaces) -> bool:
+def edges_agree(z: Array, contrast: Array, surfaces: Surfaces, pixel: float) -> bool:
     """Whether a map has few doubtful pixels and its edges where the photograph has contrast.
 
     Parameters
@@ -53,11 +55,14 @@ def edges_agree(z: Array, contrast: Array, surfaces: Surfaces) -> bool:
         Log-contrast of the photograph.
     surfaces : Surfaces
         Of the map.
+    pixel : float
+        A disparity of one pixel, in the map's unit.
     """
     known = np.isfinite(z)
     if np.count_nonzero(surfaces.doubt) > _MOST_DOUBT * np.count_nonzero(known):
         return False
-    edge = map_edges(z, surfaces)
+    without_outliers = median(z, 3)
+    edge = map_edges(without_outliers, surfaces, _LEAST_EDGE * pixel)
     beside = any_near(edge, _BESIDE_RADIUS) & ~any_near(edge, _GAP_RADIUS) & known
     if not edge.any() or not beside.any():
         return True  # no edge can be wrong
@@ -66,9 +71,9 @@ def edges_agree(z: Array, contrast: Array, surfaces: Surfaces) -> bool:
     return bool(at.mean() - away.mean() >= _LEAST_SEPARATION * deviation)
 
 
-def map_edges(z: Array, surfaces: Surfaces) -> NDArray[np.bool_]:
-    """Return the pixels whose two neighbours along a row or column are two jumps apart."""
-    jump = 2 * surfaces.jump_at(z)
+def map_edges(z: Array, surfaces: Surfaces, least: float = 0.0) -> NDArray[np.bool_]:
+    """Return the pixels whose neighbours along a row or column differ by two jumps and `least`."""
+    jump = 2 * surfaces.jump_at(z) + least
     edge = np.zeros(z.shape, np.bool_)
     edge[:, 1:-1] = np.abs(z[:, 2:] - z[:, :-2]) > jump[:, 1:-1]
     edge[1:-1] |= np.abs(z[2:] - z[:-2]) > jump[1:-1]

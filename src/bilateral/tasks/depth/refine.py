@@ -17,7 +17,7 @@ from bilateral.tasks.depth.enlarged import refine_enlarged
 from bilateral.tasks.depth.fill import SMALL_TRUST, Cells
 from bilateral.tasks.depth.frame import refine_surfaces
 from bilateral.tasks.depth.matched import is_matched
-from bilateral.tasks.depth.noise import estimate_noise
+from bilateral.tasks.depth.noise import Noise, estimate_noise
 from bilateral.tasks.depth.surfaces import find_surfaces
 from bilateral.tasks.depth.video.whole import VideoInput, refine_video
 
@@ -25,6 +25,8 @@ Array = NDArray[Any]
 
 _MOST_SIZES = 1e6
 """Values beyond this many times the median size are clipped, so that float32 can square them."""
+_NORMAL_MEDIAN = 0.6745
+"""Median of |N(0, 1)|."""
 _LOOSE_TRUST = 0.5
 """Trust in disparities outside of large surfaces."""
 
@@ -191,7 +193,7 @@ def _disparities(
     """Refine a map of stereo matching; the surfaces of one that is right already stay."""
     size = float(np.median(np.abs(values[trust > 0]))) or 1.0
     z = _in_sizes(values, trust, size)
-    noise = estimate_noise(z)
+    noise = _noise_of_disparities(z)
     surfaces = find_surfaces(z, noise, trust)
     contrast = log_contrast(guide)
     guarded = unit is None and bool(surfaces.kept.any())
@@ -199,10 +201,22 @@ def _disparities(
         return size * refine_surfaces(z, guide, trust, noise, surfaces, cells).x.astype(np.float64)
     less = trust * np.where(surfaces.kept, np.float32(1), np.float32(_LOOSE_TRUST))
     x = _whole(values, less, guide, cells, kind, unit)
-    if guarded and edges_agree(z, contrast, surfaces):
+    if guarded and edges_agree(z, contrast, surfaces, 1 / size):
         overruled = np.abs(x / size - z) > surfaces.jump_at(z)
         x = np.where(surfaces.kept & overruled, values, x)
     return x
+
+
+def _noise_of_disparities(z: Array) -> Noise:
+    """Estimate the noise of a map in units of its median: it does not grow with the disparity.
+
+    Thin structures that are all near look like noise there, but not in the median.
+    """
+    a, b = estimate_noise(z)
+    sizes = [np.abs(z[2:] - 2 * z[1:-1] + z[:-2]), np.abs(z[:, 2:] - 2 * z[:, 1:-1] + z[:, :-2])]
+    medians = [float(np.median(s[np.isfinite(s)])) for s in sizes if np.isfinite(s).any()]
+    typical = min(medians, default=0.0) / (_NORMAL_MEDIAN * np.sqrt(6))
+    return Noise(max(a, min(a + b, typical)), 0.0)
 
 
 def _in_sizes(values: Array, trust: Array, size: float) -> Array:

@@ -24,6 +24,8 @@ _FLAT, _NOISE_PERCENTILE = 1.7, 5
 """Flat are pixels with a texture below so many times the low percentile, which is noise."""
 _LEAST_FLAT, _MOST_FLAT = 0.3, 3.0
 """Bounds of a flat texture in 8-bit levels per pixel."""
+_DARKEST, _BRIGHTEST = 8.0, 247.0
+"""8-bit levels beyond which pixels are clipped."""
 
 
 def background_asymmetry(guide: validation.Reference) -> Array:
@@ -37,7 +39,8 @@ def background_asymmetry(guide: validation.Reference) -> Array:
     texture = window_mean(steps, _TEXTURE_RADIUS)
     noise = float(np.percentile(texture, _NOISE_PERCENTILE))
     flat = float(np.clip(_FLAT * noise, _LEAST_FLAT, _MOST_FLAT))
-    factor = _ASYMMETRY + _FLAT_ASYMMETRY * np.exp(-np.square(texture / flat))
+    exposed = (grey > _DARKEST) & (grey < _BRIGHTEST)  # else the texture is lost
+    factor = _ASYMMETRY + _FLAT_ASYMMETRY * exposed * np.exp(-np.square(texture / flat))
     return np.asarray(factor, np.float32)
 
 
