@@ -76,39 +76,37 @@ def test_a_scale_lifts_the_guard() -> None:
     assert harm(truth, free) > 1
 
 
-def wide_object(width: int = 12) -> tuple[Array, Array, Array]:
-    """A near, textured box before a flat wall; the map gives it a rim of the wall."""
+def flat_wall(part: float) -> tuple[Array, Array, Array]:
+    """A near, textured box before a flat wall; patches of the wall were matched with the box."""
     rng = np.random.default_rng(0)
     truth = np.full((120, 180), 10.0)
-    disparity = truth.copy()
     photo = np.full((120, 180, 3), 150.0)
     box = np.s_[35:85, 80:120]
     truth[box] = 40
     photo[box] = rng.integers(0, 2, (25, 20, 1)).repeat(2, axis=0).repeat(2, axis=1) * 90 + 20
-    disparity[35 - width : 85 + width, 80 - width : 120 + width] = 40
+    patches = (rng.random((24, 36)) < part).repeat(5, axis=0).repeat(5, axis=1)
     photo += rng.normal(0, 1, photo.shape)
-    return photo.clip(0, 255).astype(np.uint8), truth, disparity
+    return photo.clip(0, 255).astype(np.uint8), truth, np.where(patches, 40, truth)
 
 
-def test_objects_that_were_widened_into_a_flat_wall_shrink() -> None:
-    photo, truth, disparity = wide_object()
+@pytest.mark.parametrize("part", [0.2, 0.4, 0.6])
+def test_background_wins_on_a_flat_wall(part: float) -> None:
+    photo, truth, disparity = flat_wall(part)
     refined = refine_depth(disparity, photo, preset="stereo")
-    assert mean_error(refined, truth) < 0.1 * mean_error(disparity, truth)
+    assert mean_error(refined, truth) < 0.25 * mean_error(disparity, truth)
 
 
 def test_a_near_object_at_the_left_border_is_continued() -> None:
     photo, truth = np.full((100, 240, 3), 60, np.uint8), np.full((100, 240), 12.0)
-    near = np.s_[30:70, :56]
+    near = np.s_[30:70, :75]
     photo[near], truth[near] = (200, 120, 60), 45
     photo[::3, ::2] += 20
-    rng = np.random.default_rng(1)
-    columns = np.arange(240.0)
-    disparity = np.where(
-        columns >= truth, truth, rng.uniform(0, np.maximum(columns, 1), (100, 240))
-    )
+    photo[30:70, 90:160], truth[30:70, 90:160] = (90, 140, 200), 45
+    patches = np.random.default_rng(0).uniform(0.2, 0.6, (20, 48)).repeat(5, axis=0)
+    columns = np.arange(1, 241.0)
+    disparity = np.where(columns > truth, truth, columns * patches.repeat(5, axis=1))
     refined = refine_depth(disparity, photo, preset="stereo")
-    assert np.mean(np.abs(refined - truth)[near] < 2) > 0.95
-    assert mean_error(refined, truth) < 0.1 * mean_error(disparity, truth)
+    assert np.mean(np.abs(refined - truth)[near] < 2) > 0.85
 
 
 def agree(disparity: Array, photo: Array) -> bool:
