@@ -78,8 +78,12 @@ def refine_depth(
     whatever the photograph shows or fails to show. Flying pixels at edges go to one side, holes
     continue the surfaces around them as planes, in inverse depth if all values are positive. A map
     that looks like one of stereo matching, with many regions whose edges are not the photograph's,
-    may be corrected anywhere, as with the other presets. The edges of a map that was enlarged by
+    may be corrected anywhere, as with "sparse". The edges of a map that was enlarged by
     repeating pixels move by up to four pixels.
+
+    With "stereo", a map may be corrected anywhere, unless its edges are those of the photograph:
+    then it is right already, and its surfaces stay. If the photograph shows no edges, surfaces stay
+    as with "sensor".
 
     Parameters
     ----------
@@ -109,8 +113,8 @@ def refine_depth(
     sigma_luma, sigma_chroma : float
         Size of a grid cell in 8-bit grey levels.
     scale : float, optional
-        Smallest error of an outlier, in the map's unit; smaller errors are noise. With it, also a
-        "sensor" map may be corrected anywhere. Default, where it counts: 3 % of
+        Smallest error of an outlier, in the map's unit; smaller errors are noise. With it, any
+        map may be corrected anywhere. Default, where it counts: 3 % of
         the map's range (5th to 95th percentile, without noise and outliers), or twice its noise if
         that is larger, and for "stereo" at least half a pixel.
     reference_max : float, optional
