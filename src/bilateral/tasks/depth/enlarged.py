@@ -18,6 +18,7 @@ from bilateral.tasks.depth.annealed import edge_size, refine_whole
 from bilateral.tasks.depth.fill import Cells
 from bilateral.tasks.depth.noise import Noise
 from bilateral.tasks.depth.polish_noise import polish_noise
+from bilateral.tasks.depth.windows import contrast, extreme
 from bilateral.tasks.superres import superres_depth
 
 Array = NDArray[Any]
@@ -72,13 +73,13 @@ def refine_enlarged(
     grid = Cells(cells.xy, _LEVELS * cells.luma, _LEVELS * cells.chroma).grid(guide)
     x = refine_whole(fine, every, guide, grid, unit, stereo=False)
     slack = noise(np.abs(x))
-    flat = _contrast(guide, _FINE_RADIUS) < _CONTRAST
+    flat = contrast(guide.pixels, _FINE_RADIUS) < _CONTRAST / 255 * guide.highest
     for values, radius, where in (
         (fine, 1, flat),
         (fine, _FINE_RADIUS, ~flat),
         (z, _radius(blocks.factor), every > 0),
     ):
-        low, high = _around(values, radius, np.fmin), _around(values, radius, np.fmax)
+        low, high = (extreme(values, radius, choose) for choose in (np.fmin, np.fmax))
         x = np.where(where & ~np.isnan(low), np.clip(x, low - slack, high + slack), x)
     return polish_noise(x.astype(np.float32), guide, every > 0, noise)
 
@@ -103,23 +104,3 @@ def _regular(starts: NDArray[np.intp], size: int) -> bool:
 def _radius(factor: float) -> int:
     """Pixels by which edges of the input may move: a block and one more."""
     return min(_MOST_RADIUS, math.ceil(factor) + 1)
-
-
-def _contrast(guide: validation.Reference, radius: int) -> Array:
-    """Return the photograph's range around each pixel in 8-bit levels, that of its best channel."""
-    pixels = guide.pixels.astype(np.float32) * np.float32(255 / guide.highest)
-    high, low = (_around(pixels, radius, choose) for choose in (np.fmax, np.fmin))
-    return np.asarray((high - low).max(axis=2))
-
-
-def _around(z: Array, radius: int, choose: np.ufunc) -> Array:
-    """Smallest or largest known value of the window around each pixel, by fmin or fmax."""
-    out = z
-    for axis in (0, 1):
-        margin = [(0, 0)] * z.ndim
-        margin[axis] = (radius, radius)
-        padded = np.pad(out, margin, "edge")
-        count = out.shape[axis]
-        parts = [padded.take(range(k, k + count), axis) for k in range(2 * radius + 1)]
-        out = choose.reduce(parts)
-    return out

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from bilateral import validation
 from bilateral.filters.surfaces import smooth_depth
-from bilateral.tasks.depth.fill import Cells, fill
+from bilateral.tasks.depth.fill import Cells, PlaneUnit, fill
 from bilateral.tasks.depth.fill_fast import fill_fast
 from bilateral.tasks.depth.noise import Noise, estimate_noise
 from bilateral.tasks.depth.polish_noise import MOST_MOVED, POLISH_SCALE, polish_noise
+from bilateral.tasks.depth.snap import snap_edges
 from bilateral.tasks.depth.surfaces import Surfaces, find_surfaces
 
 Array = NDArray[Any]
@@ -73,12 +74,21 @@ def refine_surfaces(
     noise: Noise,
     surfaces: Surfaces,
     cells: Cells,
+    *,
+    snap: bool = False,
 ) -> Frame:
-    """Refine a frame whose surfaces are known."""
+    """Refine a frame whose surfaces are known.
+
+    With `snap`, ragged edges move to the photograph's. Each frame decides anew, so videos go
+    without it.
+    """
     measured = z
     surfaces, z = _split(z, surfaces)
     kept = surfaces.kept
     x = z if kept.all() else fill(z, surfaces, measured, guide, trust, cells)
+    if snap:
+        x, moved = snap_edges(x, surfaces, guide, PlaneUnit.of(z, kept))
+        kept = kept & ~moved
     return Frame(polish_noise(x, guide, kept, noise), z, kept, noise)
 
 
