@@ -3,7 +3,8 @@
 Near a jump between two surfaces, a pixel belongs to the one whose colour it has. This is only done
 where it is certain to help: the colours of both surfaces differ clearly, the edges of the map lie
 on both sides of the photograph's by turns, and no shift of the photograph explains it. A clean map,
-a shifted photograph, and colours that tell something else fail these tests, and nothing moves.
+a shifted photograph and colours that tell something else fail these tests, and nothing moves. A
+shift by one pixel is found and allowed for: the edges of the map stay where they are on average.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _MARGIN, _MOST_OFF = 0.4, 0.5
 """A pixel has the colour of a surface if it is at most this part of the way to the other's, and at
 most this part of the difference beside the way."""
 _SHIFT, _SHIFT_COST = 2, 0.002
-"""Pixels by which the photograph may be shifted, and what each costs as a part of wrong pixels."""
+"""Largest shift of the photograph in pixels that is tried, and what each pixel costs, as a part of
+wrong pixels. A photograph that fits best with the largest shift is not used."""
 _MOST_SHIFT, _MOST_COHERENT = 0.35, 0.3
 """The photograph is not used if the pixels that would move agree on another shift: its size in
 pixels, and the length of the mean of their directions."""
@@ -45,6 +47,8 @@ _AROUND, _LEAST_MOVING, _LEAST_PART, _MOST_ONE_SIDED = 30, 6, 0.08, 0.5
 and the mean of their directions is no longer than this."""
 _LEAST_SAME = 3
 """A pixel moves if so many of its eight neighbours are on the surface that it joins."""
+_MOST_LEFT = 2
+"""Tips of an edge that has moved, with so few neighbours on their surface, join the other one."""
 _GROWTH = Growth(bias=0.0, drift=0.01, slope_reach=256.0)
 
 
@@ -96,6 +100,8 @@ def snap_edges(
     if sides.y.size == 0:
         return x, moved
     by_colour = _aligned_sides(sides, guide)
+    if by_colour is None:
+        return x, moved
     certain = by_colour >= 0
     sides, joins = sides.of(certain), by_colour[certain] > 0
     moving = joins != sides.is_far
@@ -108,8 +114,10 @@ def snap_edges(
     moved &= _same_around(target, surfaces) >= _LEAST_SAME
     if not moved.any():
         return x, moved
-    unknown = np.full(x.shape, np.float32(np.nan))
     target = np.where(moved, target, x)
+    beside = extreme(moved.astype(np.uint8), _REACH, np.fmax) > 0
+    moved |= beside & (_same_around(target, surfaces) <= _MOST_LEFT)
+    unknown = np.full(x.shape, np.float32(np.nan))
     grown = grow_surfaces(
         target, ~moved, unknown, surfaces.jump, inverse=unit.inverse, growth=_GROWTH
     )
@@ -191,12 +199,12 @@ def _surface_colours(
     return numbers, colours, squares, places, others
 
 
-def _aligned_sides(sides: _Sides, guide: validation.Reference) -> NDArray[np.int8]:
+def _aligned_sides(sides: _Sides, guide: validation.Reference) -> NDArray[np.int8] | None:
     """Return the surface of each pixel by its colour, with the photograph shifted to fit the map.
 
-    1 is the farther surface, 0 the nearer one, -1 neither.
+    1 is the farther surface, 0 the nearer one, -1 neither. None if no small shift fits best.
     """
-    best: tuple[float, NDArray[np.int8]] | None = None
+    best, aligned = np.inf, None
     offsets = range(-_SHIFT, _SHIFT + 1)
     for dy, dx in ((dy, dx) for dy in offsets for dx in offsets):
         joins = _sides_by_colour(sides, guide, dy, dx)
@@ -204,10 +212,9 @@ def _aligned_sides(sides: _Sides, guide: validation.Reference) -> NDArray[np.int
         wrong = int(np.count_nonzero(certain & ((joins > 0) != sides.is_far)))
         count = int(np.count_nonzero(certain))
         cost = wrong / max(count, 1) + _SHIFT_COST * (abs(dy) + abs(dx))
-        if best is None or cost < best[0]:
-            best = cost, joins
-    assert best is not None
-    return best[1]
+        if cost < best:
+            best, aligned = cost, joins if max(abs(dy), abs(dx)) < _SHIFT else None
+    return aligned
 
 
 def _sides_by_colour(
