@@ -39,7 +39,7 @@ most this part of the difference beside the way."""
 _SHIFT, _SHIFT_COST = 2, 0.002
 """Largest shift of the photograph in pixels that is tried, and what each pixel costs, as a part of
 wrong pixels. A photograph that fits best with the largest shift is not used."""
-_MOST_SHIFT, _MOST_COHERENT = 0.35, 0.3
+_MOST_SHIFT, _MOST_COHERENT = 0.5, 0.3
 """The photograph is not used if the pixels that would move agree on another shift: its size in
 pixels, and the length of the mean of their directions."""
 _AROUND, _LEAST_MOVING, _LEAST_PART, _MOST_ONE_SIDED = 30, 6, 0.08, 0.5
