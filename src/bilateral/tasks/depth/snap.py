@@ -39,6 +39,9 @@ most this part of the difference beside the way."""
 _SHIFT, _SHIFT_COST = 2, 0.002
 """Largest shift of the photograph in pixels that is tried, and what each pixel costs, as a part of
 wrong pixels. A photograph that fits best with the largest shift is not used."""
+_LEAST_WRONG = 0.15
+"""A map has ragged edges if at least this part of its pixels near them would move. It is at most
+0.12 in true maps, where some colours mislead."""
 _MOST_SHIFT, _MOST_COHERENT = 0.5, 0.3
 """The photograph is not used if the pixels that would move agree on another shift: its size in
 pixels, and the length of the mean of their directions."""
@@ -237,9 +240,9 @@ def _directions(sides: _Sides, joins: NDArray[np.bool_]) -> Array:
 
 
 def _only_ragged(sides: _Sides, joins: NDArray[np.bool_], moving: NDArray[np.bool_]) -> bool:
-    """Whether the pixels that would move do not agree on a shift of the photograph."""
+    """Whether many pixels would move, and they do not agree on a shift of the photograph."""
     count = np.count_nonzero(moving)
-    if count == 0:
+    if count == 0 or count < _LEAST_WRONG * moving.size:
         return False
     total = _directions(sides, joins)[moving].sum(axis=0)
     if np.hypot(*total) > _MOST_COHERENT * count:
