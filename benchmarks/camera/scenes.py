@@ -27,13 +27,14 @@ class CameraScenes(NamedTuple):
 
     @property
     def spoiled(self) -> list[Frame]:
-        """Spoil the first and the last frame of the rendered video in two ways."""
+        """Spoil the first and the last frame of the rendered video in three ways."""
         last = len(self.rendered.depths) - 1
         return [
             frames.frame(index)._replace(name=f"{frames.name}, {which}, {how}")
             for how, frames in (
                 ("spoiled", spoiled_video(self.rendered)),
                 ("scattered", spoiled_video(self.rendered, spoil.scatter)),
+                ("ragged", spoiled_video(self.rendered, spoil.ragged)),
             )
             for index, which in ((0, "first"), (last, "last"))
         ]

@@ -20,6 +20,9 @@ BLOBS, BLOB_RADIUS = 12, (0.01, 0.03)  # number, and radii over the longer side 
 SCATTERED, NOISE_WIDTH = 0.03, 0.6  # fraction of wrong pixels, and sigma of the noise in pixels
 SCATTERED_BLOBS, SCATTERED_RADIUS = 40, (0.01, 0.04)
 
+# Ragged edges instead: pixels near edges take the depth of a place beside them.
+STRAY, STRAY_WIDTH = 1.5, 2.0  # standard deviation of the way, and sigma of its field, in pixels
+
 SHIFT = 2
 
 
@@ -77,7 +80,7 @@ def edges(truth: Array) -> Array:
 
 class Spoiled(NamedTuple):
     depth: Array  # 0 in holes
-    flying: Array  # mask of the mixed pixels
+    flying: Array  # mask of the wrong pixels
     holes: Array
 
 
@@ -107,6 +110,21 @@ def scatter(truth: Array, seed: int = 0) -> Spoiled:
     wrong = rng.random(truth.shape) < SCATTERED
     z = np.where(wrong, rng.uniform(truth.min(), truth.max(), truth.shape), z)
     return Spoiled(np.where(holes, 0, z).astype(np.float32), wrong & ~holes, holes)
+
+
+def ragged(truth: Array, seed: int = 0) -> Spoiled:
+    """Let pixels near edges stray together with their neighbours, and add noise; no holes."""
+    rng = np.random.default_rng(seed)
+    ways = [gaussian_filter(rng.normal(size=truth.shape), STRAY_WIDTH) for _ in truth.shape]
+    places = [
+        np.rint(at + STRAY * way / way.std()).astype(int).clip(0, size - 1)
+        for at, way, size in zip(np.indices(truth.shape), ways, truth.shape, strict=True)
+    ]
+    near_edge = maximum_filter(edges(truth), 5)
+    z = np.where(near_edge, truth[tuple(places)], truth)
+    strayed = np.abs(z - truth) > jump(truth)
+    z = z + noise(z) * rng.normal(size=truth.shape)
+    return Spoiled(z.astype(np.float32), strayed, np.zeros(truth.shape, bool))
 
 
 def shadows(truth: Array) -> Array:

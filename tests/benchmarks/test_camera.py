@@ -189,6 +189,19 @@ def test_a_scattered_map_has_wrong_pixels_anywhere() -> None:
         assert scattered.depth[right & (truth == z)].std() == pytest.approx(noise, rel=0.1)
 
 
+def test_a_ragged_map_is_wrong_beside_its_edge() -> None:
+    truth = np.full((200, 200), 2.0)
+    truth[:, 100:] = 4.0
+    maps = [spoil.ragged(truth, seed) for seed in range(8)]
+    for ragged in maps:
+        columns = np.flatnonzero(ragged.flying.any(axis=0))
+        assert 93 < columns.min() < 100 <= columns.max() < 107
+        np.testing.assert_array_equal(ragged.flying, np.abs(ragged.depth - truth) > 1)
+    # as often on the one side as on the other
+    left, right = np.hsplit(sum(ragged.flying.astype(int) for ragged in maps), 2)
+    assert left.sum() == pytest.approx(right.sum(), rel=0.3)
+
+
 def test_a_right_pixel_on_a_steep_slope_is_not_flying() -> None:
     slope = np.broadcast_to(np.linspace(1.0, 4.0, 40), (40, 40))
     noisy = slope + 0.5 * spoil.jump(slope) * np.where(np.indices(slope.shape).sum(0) % 2, 1, -1)
@@ -250,11 +263,11 @@ def test_made_videos_have_their_truth() -> None:
     step = scenes.PAN
     np.testing.assert_array_equal(video.truth[1][:, :-step], video.truth[0][:, step:])
     frames = made.spoiled
-    assert len(frames) == 4
-    for first, last in (frames[:2], frames[2:]):  # spoiled, scattered
+    assert len(frames) == 6
+    for first, last in (frames[:2], frames[2:4], frames[4:]):  # spoiled, scattered, ragged
         assert first.truth is not None
         np.testing.assert_array_equal(first.truth, video.truth[0])
-        assert (first.depth == 0).any()
+        assert (first.depth == 0).any() == ("ragged" not in first.name)
         assert "last" in last.name
     assert [frame.truth is None for frame in (*made.maps, *made.truths)] == [
         True,

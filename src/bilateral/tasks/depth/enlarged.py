@@ -2,7 +2,7 @@
 
 Their edges are uncertain by a block, and the blocks are no noise. So the map is enlarged again, by
 super-resolution, and then refined: no pixel leaves the range of the enlarged map beside it, and of
-the input around it.
+the input around it, but by a few times the noise.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from bilateral import validation
 from bilateral.tasks.depth.annealed import edge_size, refine_whole
 from bilateral.tasks.depth.fill import Cells
 from bilateral.tasks.depth.noise import Noise
+from bilateral.tasks.depth.polish_noise import polish_noise
+from bilateral.tasks.depth.windows import contrast, extreme
 from bilateral.tasks.superres import superres_depth
 
 Array = NDArray[Any]
@@ -29,8 +31,9 @@ _LEAST_KNOWN = 0.98
 """Maps with holes are refined as others are."""
 _LEVELS = 2
 """Grid cells have so many times the usual levels: texture is finer than the map's blocks."""
-_FINE_RADIUS = 1
-"""The enlarged map knows edges to a pixel or two."""
+_FINE_RADIUS, _CONTRAST = 2, 16.0
+"""The enlarged map knows edges to two pixels. Where the photograph's range within them is less than
+so many 8-bit levels, it cannot tell better: to one pixel."""
 _MOST_RADIUS = 4
 """Pixels this far from any edge keep their value, up to the differences around them."""
 
@@ -70,10 +73,15 @@ def refine_enlarged(
     grid = Cells(cells.xy, _LEVELS * cells.luma, _LEVELS * cells.chroma).grid(guide)
     x = refine_whole(fine, every, guide, grid, unit, stereo=False)
     slack = noise(np.abs(x))
-    for values, radius in ((fine, _FINE_RADIUS), (z, _radius(blocks.factor))):
-        low, high = _around(values, radius, np.fmin), _around(values, radius, np.fmax)
-        x = np.where(np.isnan(low), x, np.clip(x, low - slack, high + slack))
-    return x
+    flat = contrast(guide.pixels, _FINE_RADIUS) < _CONTRAST / 255 * guide.highest
+    for values, radius, where in (
+        (fine, 1, flat),
+        (fine, _FINE_RADIUS, ~flat),
+        (z, _radius(blocks.factor), every > 0),
+    ):
+        low, high = (extreme(values, radius, choose) for choose in (np.fmin, np.fmax))
+        x = np.where(where & ~np.isnan(low), np.clip(x, low - slack, high + slack), x)
+    return polish_noise(x.astype(np.float32), guide, every > 0, noise)
 
 
 def _starts(z: Array) -> NDArray[np.intp]:
@@ -96,16 +104,3 @@ def _regular(starts: NDArray[np.intp], size: int) -> bool:
 def _radius(factor: float) -> int:
     """Pixels by which edges of the input may move: a block and one more."""
     return min(_MOST_RADIUS, math.ceil(factor) + 1)
-
-
-def _around(z: Array, radius: int, choose: np.ufunc) -> Array:
-    """Smallest or largest known value of the window around each pixel, by fmin or fmax."""
-    out = z
-    for axis in (0, 1):
-        margin = [(0, 0), (0, 0)]
-        margin[axis] = (radius, radius)
-        padded = np.pad(out, margin, "edge")
-        count = out.shape[axis]
-        parts = [padded.take(range(k, k + count), axis) for k in range(2 * radius + 1)]
-        out = choose.reduce(parts)
-    return out

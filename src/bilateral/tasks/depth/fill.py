@@ -18,9 +18,10 @@ Array = NDArray[Any]
 
 _SMOOTHNESS, _SLOPE_SMOOTHNESS, _SLOPE_RIDGE = 0.03, 30.0, 1e-2
 """Of the planar model for large holes (docs/explanation/planar.md)."""
-_GROWTH = Growth(bias=12.0, drift=0.035, slope_reach=256.0)
+_GROWTH = Growth(bias=12.0, drift=0.01, slope_reach=256.0)
 """A hole continues the nearer surface only if the solution is 13 times closer to it. Planes lead
-further than the solution: a drift of 0.1 bends floors in wide shadows, none keeps wrong slopes."""
+further than the solution: with more drift, floors bend in wide shadows and end as flying pixels
+beside the nearer surface; none keeps wrong slopes."""
 SMALL_TRUST = 0.3
 """Trust in surfaces too small to be certain."""
 _FARTHEST = 1.05

@@ -8,21 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import validation
-from bilateral.filters.polish import polish
 from bilateral.filters.surfaces import smooth_depth
-from bilateral.tasks.depth.fill import Cells, fill
+from bilateral.tasks.depth.fill import Cells, PlaneUnit, fill
 from bilateral.tasks.depth.fill_fast import fill_fast
 from bilateral.tasks.depth.noise import Noise, estimate_noise
+from bilateral.tasks.depth.polish_noise import MOST_MOVED, POLISH_SCALE, polish_noise
+from bilateral.tasks.depth.snap import snap_edges
 from bilateral.tasks.depth.surfaces import Surfaces, find_surfaces
 
 Array = NDArray[Any]
-
-_POLISH_SCALE, _POLISH_SMOOTHNESS, _POLISH_RGB = 3.0, 4.0, 60.0
-"""Differences of more than 3 times the noise are edges."""
-_FILLED_WEIGHT = 0.3
-"""Fillings give way to the data beside them."""
-_MOST_MOVED = 3.0
-"""The polish moves no pixel by more than this many times the noise."""
 
 
 class Frame(NamedTuple):
@@ -69,7 +63,7 @@ def refine_frame(
     surfaces, z = _split(z, surfaces)
     x = z if surfaces.kept.all() else fill_fast(z, surfaces, measured, guide)
     polynomial = (noise.a, 0.0, noise.b)
-    x = smooth_depth(x, surfaces.kept, polynomial, scale=_POLISH_SCALE, limit=_MOST_MOVED)
+    x = smooth_depth(x, surfaces.kept, polynomial, scale=POLISH_SCALE, limit=MOST_MOVED)
     return Frame(x, z, surfaces.kept, noise)
 
 
@@ -80,13 +74,22 @@ def refine_surfaces(
     noise: Noise,
     surfaces: Surfaces,
     cells: Cells,
+    *,
+    snap: bool = False,
 ) -> Frame:
-    """Refine a frame whose surfaces are known."""
+    """Refine a frame whose surfaces are known.
+
+    With `snap`, ragged edges move to the photograph's. Each frame decides anew, so videos go
+    without it.
+    """
     measured = z
     surfaces, z = _split(z, surfaces)
     kept = surfaces.kept
     x = z if kept.all() else fill(z, surfaces, measured, guide, trust, cells)
-    return Frame(_polished(x, guide, kept, noise), z, kept, noise)
+    if snap:
+        x, moved = snap_edges(x, surfaces, guide, PlaneUnit.of(z, kept))
+        kept = kept & ~moved
+    return Frame(polish_noise(x, guide, kept, noise), z, kept, noise)
 
 
 def _split(z: Array, surfaces: Surfaces) -> tuple[Surfaces, Array]:
@@ -94,21 +97,3 @@ def _split(z: Array, surfaces: Surfaces) -> tuple[Surfaces, Array]:
     if not surfaces.kept.any():
         surfaces = surfaces.all_known(z)
     return surfaces, np.where(surfaces.doubt, np.float32(np.nan), z)
-
-
-def _polished(x: Array, guide: validation.Reference, kept: Array, noise: Noise) -> Array:
-    """Reduce noise on the pixel graph, in units of the noise."""
-    w = noise.units(x)
-    smooth = polish(
-        w,
-        guide.pixels,
-        w,
-        np.where(kept, np.float32(1), np.float32(_FILLED_WEIGHT)),
-        scale=_POLISH_SCALE,
-        smoothness=_POLISH_SMOOTHNESS,
-        sigma_rgb=_POLISH_RGB * guide.pixels.shape[2] / 3,
-        anchor=0.0,
-        reference_max=guide.highest,
-    )
-    moved = np.clip(smooth - w, -_MOST_MOVED, _MOST_MOVED)
-    return np.asarray(x + noise(x).astype(np.float32) * moved, np.float32)

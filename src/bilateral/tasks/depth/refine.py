@@ -76,7 +76,9 @@ def refine_depth(
 
     With "sensor", what agrees with itself stays: surfaces of the map move only within its noise,
     whatever the photograph shows or fails to show. Flying pixels at edges go to one side, holes
-    continue the surfaces around them as planes, in inverse depth if all values are positive. A map
+    continue the surfaces around them as planes, in inverse depth if all values are positive. Ragged
+    edges move by up to two pixels to the photograph's, if both surfaces have clear colours and no
+    shift of the photograph explains the difference; not in videos, where that would flicker. A map
     that looks like one of stereo matching, with many regions whose edges are not the photograph's,
     may be corrected anywhere, as with "sparse". The edges of a map that was enlarged by
     repeating pixels move by up to four pixels.
@@ -180,8 +182,8 @@ def _camera(
         return size * x, trust
     surfaces = find_surfaces(z, noise, trust)
     if surfaces.kept.any() and not is_matched(z, guide, surfaces):
-        x = refine_surfaces(z, guide, trust, noise, surfaces, cells).x.astype(np.float64)
-        return size * x, trust
+        frame = refine_surfaces(z, guide, trust, noise, surfaces, cells, snap=True)
+        return size * frame.x.astype(np.float64), trust
     less = trust * np.where(surfaces.kept, 1, np.where(surfaces.doubt, 0, SMALL_TRUST))
     return None, less.astype(np.float32) if less.any() else trust
 

@@ -1,4 +1,7 @@
-"""Range, mean and presence over the window around each pixel; windows end at the image's border."""
+"""Range, mean, sum and presence over the window around each pixel.
+
+Windows end at the image's border.
+"""
 
 from typing import Any
 
@@ -22,6 +25,28 @@ def window_range(image: Array, radius: int) -> Array:
     return high - low
 
 
+def contrast(pixels: Array, radius: int) -> Array:
+    """Return the range of an (H, W, C) photograph around each pixel, that of its best channel."""
+    ranges = [window_range(pixels[..., channel], radius) for channel in range(pixels.shape[2])]
+    return np.asarray(np.max(ranges, axis=0))
+
+
+def extreme(z: Array, radius: int, choose: np.ufunc) -> Array:
+    """Return the smallest or largest known value of the window around each pixel, by fmin or fmax.
+
+    Values that are NaN are unknown.
+    """
+    out = z
+    for axis in (0, 1):
+        margin = [(0, 0), (0, 0)]
+        margin[axis] = (radius, radius)
+        padded = np.pad(out, margin, "edge")
+        count = out.shape[axis]
+        parts = [padded.take(range(k, k + count), axis) for k in range(2 * radius + 1)]
+        out = choose.reduce(parts)
+    return out
+
+
 def window_mean(image: Array, radius: int) -> Array:
     """Return the mean of the window around each pixel."""
     out = image.astype(np.float64)
@@ -39,6 +64,31 @@ def any_near(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
     for axis in (0, 1):
         out = _window_sums(np.cumsum(out, axis=axis, dtype=np.int32), radius, axis) > 0
     return out
+
+
+def sums_at(
+    y: NDArray[np.intp], x: NDArray[np.intp], values: Array, shape: tuple[int, ...], radius: int
+) -> Array:
+    """Return the sums of scattered values over the window around each of their pixels.
+
+    Parameters
+    ----------
+    y, x : (N,) arrays
+        The pixels; no two are the same.
+    values : (N, K) array
+    shape : (int, int)
+        Of the image.
+    radius : int
+    """
+    height, width = shape
+    table = np.zeros((height + 1, width + 1, values.shape[1]))
+    table[y + 1, x + 1] = values
+    table = table.cumsum(axis=0).cumsum(axis=1)
+    top, left = np.maximum(y - radius, 0), np.maximum(x - radius, 0)
+    bottom, right = np.minimum(y + radius + 1, height), np.minimum(x + radius + 1, width)
+    return np.asarray(
+        table[bottom, right] - table[top, right] - table[bottom, left] + table[top, left]
+    )
 
 
 def _window_sums(sums: Array, radius: int, axis: int) -> Array:
