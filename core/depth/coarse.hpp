@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/buffer.hpp"
 #include "base/threads.hpp"
 
 namespace bilateral {
@@ -57,14 +58,40 @@ inline void shrink_depth(const float* z, const bool* data, std::size_t height, s
   });
 }
 
+// Writes the mean deviation of each block's colours from their mean, summed over the channels.
+template <class T>
+void block_deviation(const T* pixels, const T* means, std::size_t height, std::size_t width,
+                     std::size_t channels, std::size_t factor, float* out, int threads) {
+  const std::size_t rows = (height + factor - 1) / factor, columns = (width + factor - 1) / factor;
+  parallel_for(team_size(threads, height * width, 65536), rows, [&](std::size_t r, std::size_t) {
+    const std::size_t top = r * factor, bottom = std::min(top + factor, height);
+    for (std::size_t c = 0; c < columns; ++c) {
+      const std::size_t left = c * factor, right = std::min(left + factor, width);
+      const T* mean = means + (r * columns + c) * channels;
+      float sum = 0;
+      for (std::size_t y = top; y < bottom; ++y)
+        for (std::size_t x = left; x < right; ++x)
+          for (std::size_t k = 0; k < channels; ++k)
+            sum += std::abs(static_cast<float>(pixels[(y * width + x) * channels + k]) -
+                            static_cast<float>(mean[k]));
+      out[r * columns + c] = sum / static_cast<float>((bottom - top) * (right - left));
+    }
+  });
+}
+
 // Writes coarse values to the pixels without data: of the four blocks nearest to a pixel, that of
 // the most similar colour. `unit` is the colour difference, summed over the channels, that counts
-// as much as a block of distance.
+// as much as a block of distance. A block across an edge of the photograph has the depth of either
+// side, so the deviation of its colours counts twice. More would turn its pixels to the other side.
 template <class T>
 void expand_depth(const float* coarse, const T* photo, const T* coarse_photo, const bool* data,
                   std::size_t height, std::size_t width, std::size_t channels, std::size_t factor,
                   float unit, float* out, int threads) {
+  constexpr float mixed = 2;  // weight of the deviation
   const std::size_t rows = (height + factor - 1) / factor, columns = (width + factor - 1) / factor;
+  Buffer<float> deviations(rows * columns);
+  block_deviation(photo, coarse_photo, height, width, channels, factor, deviations.data(), threads);
+  const float* deviation = deviations.data();
   const float size = 1 / static_cast<float>(factor), scale = 1 / unit;
   // A pixel's own block, the next one, and its distance from both in blocks.
   struct Blocks {
@@ -87,7 +114,7 @@ void expand_depth(const float* coarse, const T* photo, const T* coarse_photo, co
       for (const std::size_t r : {std::size_t{0}, std::size_t{1}})
         for (const std::size_t c : {std::size_t{0}, std::size_t{1}}) {
           const std::size_t block = v.at[r] * columns + u.at[c];
-          float cost = v.distance[r] + u.distance[c];
+          float cost = v.distance[r] + u.distance[c] + scale * mixed * deviation[block];
           for (std::size_t k = 0; k < channels; ++k)
             cost += scale * std::abs(static_cast<float>(colour[k]) -
                                      static_cast<float>(coarse_photo[block * channels + k]));
