@@ -107,13 +107,14 @@ def test_steady_pixels(shape: tuple[int, int], seed: int) -> None:
     z = z.astype(np.float32)
     doubtful = np.isnan(z) & (rng.uniform(size=shape) < 0.7)
     measured = np.where(doubtful, rng.uniform(1, 3.5, shape), z).astype(np.float32)
-    found = video.compare_past(measured, z, x, kept, photo, moved, c, NOISE, 12.0, 4.0)
+    shift = rng.choice([0, 0.25, 1])
+    found = video.compare_past(measured, z, x, kept, photo, moved, c, NOISE, 12.0, shift, 4.0)
     Y, X = oracle.positions(shape)
     past = moved.depth + c[0] + (c[1] * X + c[2] * Y + c[3]) * x
     np.testing.assert_allclose(found.past, past, rtol=1e-5)
     value = np.where(kept, x, z)
     expected = oracle.steady(value, past, moved.depth, noise_at(x), 4.0, x)
-    expected &= oracle.photo_steady(photo, moved.photo, 12) & (moved.counts > 0)
+    expected &= oracle.photo_steady(photo, moved.photo, 12, shift) & (moved.counts > 0)
     still = found.steadiness > 0
     assert (still != expected).sum() <= 0.01 * expected.size
     confirmed = oracle.steady(measured, past, moved.depth, noise_at(x), 4.0, x)
@@ -264,7 +265,7 @@ def test_the_same_bits_from_any_number_of_threads(keep_num_threads: None) -> Non
         motion = video.camera_motion(a, b, depth, 2.0, (0.0,) * 11)
         moved = video.warp_past(depth, frames, a.packed, depth, motion, 2.0, NOISE)
         compared = video.compare_past(
-            z, z, depth, kept, b.packed, moved, (0,) * 4, NOISE, 12.0, 4.0
+            z, z, depth, kept, b.packed, moved, (0,) * 4, NOISE, 12.0, 1.0, 4.0
         )
         averaged = video.average_past(depth, kept, compared, moved, NOISE, RULES)
         calmed = video.calm(
