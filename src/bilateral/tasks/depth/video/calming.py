@@ -12,8 +12,9 @@ FAST = 15.0
 """Flow in pixels at which calming is half as strong: in a fast pan nobody sees flicker."""
 MOVED = 4 * 6**0.5
 """Units of noise: a larger second difference is motion. That of the noise itself is sqrt(6)."""
-_GAIN = 0.6
-"""Part of the way to the predicted value."""
+_GAIN, _PERSISTENCE = 0.45, 0.8
+"""Part of the way to the predicted value, and part of the last change that goes on: less lags
+behind motion, more overshoots after a correction."""
 _MOST = 1.2
 """Units of noise by which a pixel moves, at most."""
 
@@ -35,6 +36,7 @@ class Calming:
                 averaged.speed,
                 averaged.noise,
                 gain=_GAIN,
+                persistence=_PERSISTENCE,
                 most=_MOST,
                 fast=FAST,
                 change=MOVED,
