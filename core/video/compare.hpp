@@ -33,6 +33,7 @@ enum Steadiness : std::uint8_t {
   preferred =
       3,        // steady, and a doubtful measurement is far closer to the past than to the filling
   opposed = 4,  // steady, and a doubtful measurement is far closer to the filling
+  no_past = 5,  // unchanged as far as one can see, but without a past to use
 };
 
 struct CompareTask {
@@ -138,7 +139,7 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
         task.depth_tolerance * noise + 0.5f * std::min(most - least, 0.02f * size);
     const float value = task.kept[row + i] ? x[i] : z[i];
     const bool moved = std::abs(value - past) > tolerance;  // false for NaN
-    const bool still = (any_channel == 0) & (task.count[row + i] > 0) & !moved;
+    const bool same = (any_channel == 0) & !moved, still = same & (task.count[row + i] > 0);
     const float e = (z[i] - past) / noise;
     const float limited = std::max(std::min(e, largest_difference), -largest_difference);
     const float known = e == e ? limited : 0;
@@ -152,7 +153,8 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
                             : from_past < 0.5f * from_filling ? preferred
                             : from_filling < 0.5f * from_past ? opposed
                                                               : steady;
-    task.steadiness[row + i] = !still ? changed : task.kept[row + i] ? steady : side;
+    const Steadiness agreement = task.kept[row + i] ? steady : side;
+    task.steadiness[row + i] = still ? agreement : same ? no_past : changed;
     task.difference[row + i] = (still & (e == e)) ? units : no_difference;
   }
 }
