@@ -179,12 +179,12 @@ void bound_average_past(const Input<float>& x, const Input<bool>& kept, const In
 }
 
 void bound_calm(const std::array<Input<float>, 3>& x, const Input<float>& speed,
-                const std::array<double, 2>& noise, float gain, float persistence, float most,
-                float fast, float change, const Output<float>& out, int threads) {
+                const std::array<double, 2>& noise, float gain, float most, float fast,
+                float change, const Output<float>& out, int threads) {
   require_alike(x[0], x[1], x[2], speed, out);
-  const CalmTask task{out.size(),   x[0].data(),         x[1].data(), x[2].data(),
-                      speed.data(), depth_noise(noise), gain,        persistence,
-                      most,         fast,                change,      out.data()};
+  const CalmTask task{out.size(),         x[0].data(), x[1].data(), x[2].data(), speed.data(),
+                      depth_noise(noise), gain,        most,        fast,        change,
+                      out.data()};
   const CoreCall call;
   calm(task, threads);
 }
@@ -228,7 +228,7 @@ void bind_video(nb::module_& m) {
         "same"_a, "most"_a, "out"_a.noconvert(), "out_count"_a.noconvert(), "threads"_a,
         "Average the present with the steady past.");
   m.def("calm", &bound_calm, "x"_a.noconvert(), "speed"_a.noconvert(), "noise"_a, "gain"_a,
-        "persistence"_a, "most"_a, "fast"_a, "change"_a, "out"_a.noconvert(), "threads"_a,
+        "most"_a, "fast"_a, "change"_a, "out"_a.noconvert(), "threads"_a,
         "Move each pixel towards the value that its last two values lead to.");
 }
 

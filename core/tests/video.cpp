@@ -114,8 +114,7 @@ std::vector<float> run_all(const TestFrame& before, const TestFrame& now, std::s
                 out.data(),
                 out_count.data()},
                threads);
-  calm({size, out.data(), past.data(), moved.data(), speed.data(), noise, 0.5f, 0.8f, 0.6f, 30.0f,
-        9.8f,
+  calm({size, out.data(), past.data(), moved.data(), speed.data(), noise, 0.5f, 0.6f, 30.0f, 9.8f,
         calmed.data()},
        threads);
   for (const double value : motion.theta) calmed.push_back(static_cast<float>(value));

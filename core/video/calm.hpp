@@ -18,7 +18,6 @@ struct CalmTask {
   const float* speed;        // flow in pixels
   DepthNoise noise;          // in time
   float gain;                // part of the way to the predicted value
-  float persistence;         // part of the last change that goes on
   float most;                // units of noise
   float fast;                // pixels per frame: the limit is halved at this flow
   float change;              // units of noise: a larger second difference is motion
@@ -34,9 +33,7 @@ BILATERAL_INLINE void calm_body(const CalmTask& task, std::size_t first, std::si
     const float speed = task.speed[i] * per_fast;
     const float most = task.most * noise / (1 + speed * speed);
     const float bend = x - 2 * task.x1[i] + task.x2[i];
-    const float change = x - task.x1[i], last = task.x1[i] - task.x2[i];
-    const float off = task.gain * (change - task.persistence * last);
-    const float move = std::max(std::min(off, most), -most);
+    const float move = std::max(std::min(task.gain * bend, most), -most);
     task.out[i] = std::abs(bend) > task.change * noise ? x : x - move;
   }
 }

@@ -222,12 +222,11 @@ def calm(
     noise: Noise,
     *,
     gain: float,
-    persistence: float,
     most: float,
     fast: float,
     change: float,
 ) -> Array:
     """Move pixels towards the value that the last two lead to. Frames come newest first."""
     out = np.empty_like(x[0])
-    _core.calm(x, speed, noise, gain, persistence, most, fast, change, out, get_num_threads())
+    _core.calm(x, speed, noise, gain, most, fast, change, out, get_num_threads())
     return out

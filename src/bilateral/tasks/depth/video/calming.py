@@ -12,9 +12,8 @@ FAST = 15.0
 """Flow in pixels at which calming is half as strong: in a fast pan nobody sees flicker."""
 MOVED = 4 * 6**0.5
 """Units of noise: a larger second difference is motion. That of the noise itself is sqrt(6)."""
-_GAIN, _PERSISTENCE = 0.45, 0.8
-"""Part of the way to the predicted value, and part of the last change that goes on: less lags
-behind motion, more overshoots after a correction."""
+_GAIN = 0.35
+"""Part of the way to the predicted value: more overshoots after a correction, and lags."""
 _MOST = 1.2
 """Units of noise by which a pixel moves, at most."""
 
@@ -36,7 +35,6 @@ class Calming:
                 averaged.speed,
                 averaged.noise,
                 gain=_GAIN,
-                persistence=_PERSISTENCE,
                 most=_MOST,
                 fast=FAST,
                 change=MOVED,
