@@ -220,8 +220,9 @@ void bind_video(nb::module_& m) {
   m.def("compare_past", &bound_compare_past, "measured"_a.noconvert(), "z"_a.noconvert(),
         "x"_a.noconvert(), "kept"_a.noconvert(), "photo"_a.noconvert(), "before"_a.noconvert(),
         "count"_a.noconvert(), "photo_before"_a.noconvert(), "change"_a, "noise"_a,
-        "photo_tolerance"_a, "photo_shift"_a, "depth_tolerance"_a, "past"_a.noconvert(), "steadiness"_a.noconvert(),
-        "difference"_a.noconvert(), "threads"_a, "Find the steady pixels.");
+        "photo_tolerance"_a, "photo_shift"_a, "depth_tolerance"_a, "past"_a.noconvert(),
+        "steadiness"_a.noconvert(), "difference"_a.noconvert(), "threads"_a,
+        "Find the steady pixels.");
   m.def("average_past", &bound_average_past, "x"_a.noconvert(), "kept"_a.noconvert(),
         "past"_a.noconvert(), "count"_a.noconvert(), "steadiness"_a.noconvert(),
         "difference"_a.noconvert(), "noise"_a, "radius"_a, "least_shift"_a, "most_shift"_a,

@@ -86,8 +86,7 @@ BILATERAL_INLINE void read_window(const KeptDepths& map, Place at, std::size_t s
     for (std::size_t row = 0; row < window_side; ++row) {
       const float* z = map.z + from;
       const bool* kept = map.kept + from;
-      for (std::size_t k = 0; k < window_side; ++k)
-        to[k] = kept[k * stride] ? z[k * stride] : none;
+      for (std::size_t k = 0; k < window_side; ++k) to[k] = kept[k * stride] ? z[k * stride] : none;
       from += stride * map.width, to += window_side;
     }
     return;
@@ -149,8 +148,9 @@ BILATERAL_INLINE LocalPlane fit_plane(const KeptDepths& map, Place at, Jump jump
   for (std::size_t i = 0; i < window_size; ++i) halfway.values[i] = jumps.values[shape.middle[i]];
   for (std::size_t i = 0; i < window_size; ++i) {
     // Half-way, another surface would differ by too much already. Comparisons with NaN are false.
-    const bool same = (jumps.values[i] <= shape.steps.values[i]) &
-                      (halfway.values[i] <= shape.half_steps.values[i]);
+    const float off = jumps.values[i], half_off = halfway.values[i];
+    const float most = shape.steps.values[i], half_most = shape.half_steps.values[i];
+    const bool same = (off <= most) & (half_off <= half_most);
     weight.values[i] = same ? 1.0f : 0.0f;
     value.values[i] = same ? planes_value(i) : 0.0f;
   }

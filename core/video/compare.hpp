@@ -87,7 +87,8 @@ BILATERAL_INLINE void column_range(const T* a, const T* b, const T* c, std::size
 }
 
 // Marks the bytes of a photograph that differ by more than a shift and the tolerance explain. A
-// shift changes a byte by at most `shift` / 256 of the way to the lowest and highest of 3 x 3 pixels.
+// shift changes a byte by at most `shift` / 256 of the way to the lowest and highest of 3 x 3
+// pixels.
 BILATERAL_INLINE void photo_changed(const std::uint8_t* now, const std::uint8_t* before,
                                     const std::uint8_t* __restrict low,
                                     const std::uint8_t* __restrict high, std::uint8_t tolerance,
@@ -116,9 +117,8 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
   column_range(photo + up * photo_channels, photo + row * photo_channels,
                photo + down * photo_channels, bytes, photo_channels, scratch.low.data(),
                scratch.high.data());
-  photo_changed(task.photo + row * photo_channels, photo + row * photo_channels,
-                scratch.low.data(), scratch.high.data(),
-                static_cast<std::uint8_t>(task.photo_tolerance),
+  photo_changed(task.photo + row * photo_channels, photo + row * photo_channels, scratch.low.data(),
+                scratch.high.data(), static_cast<std::uint8_t>(task.photo_tolerance),
                 static_cast<std::uint16_t>(256 * task.photo_shift), bytes, scratch.changed.data());
   column_range(task.before + up, task.before + row, task.before + down, width, 1,
                scratch.depth_low.data(), scratch.depth_high.data());

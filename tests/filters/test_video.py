@@ -285,3 +285,23 @@ def test_the_same_bits_from_any_number_of_threads(keep_num_threads: None) -> Non
     for others in results[1:]:
         for one, other in zip(results[0], others, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("step", [6, 8, 12])
+def test_a_standing_camera_does_not_follow_a_near_thing(step: int) -> None:
+    """A near thing moves; a wall of columns, which would move differently, stays."""
+    rng = np.random.default_rng(step)
+    wall, thing = (
+        100 + 40 * sum(gaussian_filter(rng.normal(size=(240, 320)), s) * s for s in (2, 5))
+        for _ in range(2)
+    )
+    photos = []
+    for left in (100, 100 + step):
+        photo = wall + rng.normal(size=wall.shape)
+        photo[60:180, left : left + 90] = thing[60:180, 100:190] + rng.normal(size=(120, 90))
+        photos.append(video.photo(photo.astype(np.float32)[..., np.newaxis], 255.0))
+    columns = rng.permutation(np.linspace(2, 6, 8)).repeat(40)
+    depth = np.tile(columns.astype(np.float32), (240, 1))
+    depth[60:180, 100 + step : 190 + step] = 1
+    motion = video.camera_motion(*photos, depth, 2.0, (0.0,) * 11)
+    assert motion.flow == 0
