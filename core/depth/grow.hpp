@@ -109,12 +109,17 @@ class SurfaceGrowth {
 
   // Calls f(neighbour, x, y) with the step from the pixel to the neighbour.
   template <class F>
-  void each_neighbour(Place at, F&& f) const {
-    for (std::size_t v = at.y - (at.y > 0); v <= std::min(at.y + 1, height_ - 1); ++v)
-      for (std::size_t u = at.x - (at.x > 0); u <= std::min(at.x + 1, width_ - 1); ++u)
-        if (v != at.y || u != at.x)
-          f(v * width_ + u, static_cast<float>(u) - static_cast<float>(at.x),
-            static_cast<float>(v) - static_cast<float>(at.y));
+  BILATERAL_INLINE void each_neighbour(Place at, F&& f) const {
+    const std::size_t p = at.y * width_ + at.x;
+    const bool left = at.x > 0, right = at.x + 1 < width_;
+    const auto row = [&](std::size_t q, float dy) __attribute__((always_inline)) {
+      if (left) f(q - 1, -1.0f, dy);
+      if (dy != 0) f(q, 0.0f, dy);
+      if (right) f(q + 1, 1.0f, dy);
+    };
+    if (at.y > 0) row(p - width_, -1.0f);
+    row(p, 0.0f);
+    if (at.y + 1 < height_) row(p + width_, 1.0f);
   }
 
   // Fits the planes along the holes. Returns the pixels of the holes beside them.
@@ -155,14 +160,16 @@ class SurfaceGrowth {
     const std::int32_t k = plane_[p];
     const LocalPlane& plane = planes_[static_cast<std::size_t>(k)];
     const float base = base_.data()[p];
-    each_neighbour(at, [&](std::size_t q, float dx, float dy) {
+    const float away_x = static_cast<float>(at.x) - plane.x;
+    const float away_y = static_cast<float>(at.y) - plane.y;
+    const float least = 0.5f * base;
+    const auto to = [&](std::size_t q, float dx, float dy) {
       std::int32_t& state = plane_[q];
       if (state >= 0 || state == inner) return;
-      const float x = static_cast<float>(at.x) + dx, y = static_cast<float>(at.y) + dy;
-      const float distance = std::max(std::abs(x - plane.x), std::abs(y - plane.y));
+      const float distance = std::max(std::abs(away_x + dx), std::abs(away_y + dy));
       const float fade = std::max(0.0f, 1 - distance * fading_);
       float value = base + fade * (plane.slope_x * dx + plane.slope_y * dy);
-      if (unit_.inverse) value = 1 / std::max(value, 0.5f * base);
+      if (unit_.inverse) value = 1 / std::max(value, least);
       value = within(value);
       const float own = measured_[q], nearer = own == own ? 1 : 1 + growth_.bias;
       const float step = 1 / jump_(value), d = value - x_[q];
@@ -177,7 +184,8 @@ class SurfaceGrowth {
         state = waiting;
         front.push_back(static_cast<std::uint32_t>(q));
       }
-    });
+    };
+    each_neighbour(at, to);
   }
 
   const bool* kept_;

@@ -224,7 +224,7 @@ class LevelAlignment {
     const auto gain = static_cast<float>(motion.gain), offset = static_cast<float>(motion.offset);
     std::size_t moving = 0, standing = 0;
     for (std::size_t y = 1; y + 1 < level_.height; y += every_)
-      for (std::size_t x = 1; x + 1 < level_.width; ++x) {
+      for (std::size_t x = 1; x + 1 < level_.width; x += every_) {
         const float expected = gain * level_.now[y * level_.width + x] + offset;
         const float off = std::abs(sample(model, x, y) - expected);
         const float still = std::abs(sample(none, x, y) - expected);
