@@ -126,12 +126,13 @@ void bound_compare_past(const Input<float>& measured, const Input<float>& z, con
                         const Input<float>& before, const Input<std::uint8_t>& count,
                         const Input<std::uint8_t>& photo_before, const Change& change,
                         const std::array<double, 2>& noise, float photo_tolerance,
-                        float depth_tolerance, const Output<float>& past,
+                        float photo_shift, float depth_tolerance, const Output<float>& past,
                         const Output<std::uint8_t>& steadiness,
                         const Output<std::int16_t>& difference, int threads) {
   require_alike(z, measured, x, kept, before, count, past, steadiness, difference);
   require_photos(z, photo, photo_before);
   require(photo_tolerance >= 0 && photo_tolerance < 256, "photo_tolerance must be 0 to 255");
+  require(photo_shift >= 0 && photo_shift <= 1, "photo_shift must be 0 to 1");
   const std::size_t height = z.shape(0), width = z.shape(1);
   CompareTask task{height,
                    width,
@@ -147,6 +148,7 @@ void bound_compare_past(const Input<float>& measured, const Input<float>& z, con
                    {},
                    depth_noise(noise),
                    photo_tolerance,
+                   photo_shift,
                    depth_tolerance,
                    past.data(),
                    steadiness.data(),
@@ -218,8 +220,9 @@ void bind_video(nb::module_& m) {
   m.def("compare_past", &bound_compare_past, "measured"_a.noconvert(), "z"_a.noconvert(),
         "x"_a.noconvert(), "kept"_a.noconvert(), "photo"_a.noconvert(), "before"_a.noconvert(),
         "count"_a.noconvert(), "photo_before"_a.noconvert(), "change"_a, "noise"_a,
-        "photo_tolerance"_a, "depth_tolerance"_a, "past"_a.noconvert(), "steadiness"_a.noconvert(),
-        "difference"_a.noconvert(), "threads"_a, "Find the steady pixels.");
+        "photo_tolerance"_a, "photo_shift"_a, "depth_tolerance"_a, "past"_a.noconvert(),
+        "steadiness"_a.noconvert(), "difference"_a.noconvert(), "threads"_a,
+        "Find the steady pixels.");
   m.def("average_past", &bound_average_past, "x"_a.noconvert(), "kept"_a.noconvert(),
         "past"_a.noconvert(), "count"_a.noconvert(), "steadiness"_a.noconvert(),
         "difference"_a.noconvert(), "noise"_a, "radius"_a, "least_shift"_a, "most_shift"_a,

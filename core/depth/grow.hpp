@@ -12,6 +12,7 @@
 #include "base/buffer.hpp"
 #include "base/threads.hpp"
 #include "depth/jump.hpp"
+#include "depth/local_plane.hpp"
 
 namespace bilateral {
 
@@ -26,91 +27,6 @@ struct Growth {
 inline constexpr float growth_agreement = 0.5f;
 
 namespace detail {
-
-// The inverse of a depth, or the depth itself: planes of the world are affine in the inverse.
-struct PlaneUnit {
-  bool inverse;
-  float operator()(float z) const { return inverse ? 1 / z : z; }
-};
-
-// A pixel.
-struct Place {
-  std::size_t x, y;
-};
-
-// The plane of a surface at a pixel: its value in the planes' unit, and its slopes per pixel.
-struct LocalPlane {
-  float value, slope_x, slope_y, x, y;
-};
-
-// Sums over pixels for a plane a + b dx + c dy through their values.
-class PlaneFit {
- public:
-  void add(float dx, float dy, float value) {
-    n_ += 1, x_ += dx, y_ += dy, xx_ += dx * dx, xy_ += dx * dy, yy_ += dy * dy;
-    v_ += value, xv_ += dx * value, yv_ += dy * value;
-  }
-
-  float count() const { return n_; }
-
-  // The plane with its value at the origin. The ridge pulls slopes to 0 that few pixels tell.
-  LocalPlane plane(float ridge) const {
-    const float a = xx_ - x_ * x_ / n_ + ridge, b = xy_ - x_ * y_ / n_;
-    const float d = yy_ - y_ * y_ / n_ + ridge, det = a * d - b * b;
-    const float p = xv_ - x_ * v_ / n_, q = yv_ - y_ * v_ / n_;
-    const float slope_x = (p * d - q * b) / det, slope_y = (q * a - p * b) / det;
-    return {(v_ - slope_x * x_ - slope_y * y_) / n_, slope_x, slope_y, 0, 0};
-  }
-
- private:
-  float n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0, yy_ = 0, v_ = 0, xv_ = 0, yv_ = 0;
-};
-
-// Fits a plane to the kept pixels around a pixel that belong to its surface: first to those near
-// it, then to all of a larger window that lie on that plane.
-inline LocalPlane fit_plane(const float* z, const bool* kept, std::size_t height, std::size_t width,
-                            Place at, Jump jump, PlaneUnit unit) {
-  constexpr std::size_t near_radius = 4, wide_radius = 8, wide_stride = 2;
-  // The slope of a sliver is unknown, so it is 0: a ridge of half a column of near pixels.
-  constexpr float near_ridge = 30, wide_ridge = 10, least_count = 9;
-  const float center = z[at.y * width + at.x], origin = unit(center), step = jump(center);
-  const auto each = [&](std::size_t radius, std::size_t stride, auto&& f) {
-    const std::size_t r = radius / stride;
-    const std::size_t left = at.x - std::min(at.x / stride, r) * stride;
-    const std::size_t top = at.y - std::min(at.y / stride, r) * stride;
-    for (std::size_t v = top; v <= std::min(at.y + radius, height - 1); v += stride)
-      for (std::size_t u = left; u <= std::min(at.x + radius, width - 1); u += stride)
-        if (kept[v * width + u])
-          f(z[v * width + u], static_cast<float>(u) - static_cast<float>(at.x),
-            static_cast<float>(v) - static_cast<float>(at.y));
-  };
-  PlaneFit near;
-  each(near_radius, 1, [&](float depth, float dx, float dy) {
-    const float steps = std::max({std::abs(dx), std::abs(dy), 1.0f});
-    if (!(std::abs(depth - center) <= steps * step)) return;
-    // Half-way, another surface would differ by too much already.
-    const auto half = [](std::size_t from, float way) {
-      return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(from) +
-                                      static_cast<std::ptrdiff_t>(0.5f * way));
-    };
-    const std::size_t middle = half(at.y, dy) * width + half(at.x, dx);
-    const float half_steps = std::max(0.5f * steps, 1.0f);
-    if (kept[middle] && std::abs(z[middle] - center) <= half_steps * step)
-      near.add(dx, dy, unit(depth) - origin);
-  });
-  LocalPlane plane = near.plane(near_ridge);
-  const float tolerance = unit.inverse ? step / (center * center) : step;  // in the planes' unit
-  PlaneFit wide;
-  each(wide_radius, wide_stride, [&](float depth, float dx, float dy) {
-    const float value = unit(depth) - origin;
-    const float off = value - plane.value - plane.slope_x * dx - plane.slope_y * dy;
-    if (std::abs(off) <= tolerance) wide.add(dx, dy, value);
-  });
-  if (wide.count() >= least_count) plane = wide.plane(wide_ridge);
-  plane.value += origin;
-  plane.x = static_cast<float>(at.x), plane.y = static_cast<float>(at.y);
-  return plane;
-}
 
 // The surface that a pixel continues.
 struct Continued {
@@ -163,7 +79,7 @@ class SurfaceGrowth {
           if (best.agrees) agreeing.push_back(p);
           const float slack = growth_.drift * jump_(best.value);
           x_[p] = within(std::clamp(x_[p], best.value - slack, best.value + slack));
-          base_[p] = unit_(x_[p]);
+          base_.data()[p] = unit_(x_[p]);
         }
         next.clear();
         for (const std::uint32_t p : decided) offer(p, limit, next);
@@ -193,12 +109,17 @@ class SurfaceGrowth {
 
   // Calls f(neighbour, x, y) with the step from the pixel to the neighbour.
   template <class F>
-  void each_neighbour(Place at, F&& f) const {
-    for (std::size_t v = at.y - (at.y > 0); v <= std::min(at.y + 1, height_ - 1); ++v)
-      for (std::size_t u = at.x - (at.x > 0); u <= std::min(at.x + 1, width_ - 1); ++u)
-        if (v != at.y || u != at.x)
-          f(v * width_ + u, static_cast<float>(u) - static_cast<float>(at.x),
-            static_cast<float>(v) - static_cast<float>(at.y));
+  BILATERAL_INLINE void each_neighbour(Place at, F&& f) const {
+    const std::size_t p = at.y * width_ + at.x;
+    const bool left = at.x > 0, right = at.x + 1 < width_;
+    const auto row = [&](std::size_t q, float dy) __attribute__((always_inline)) {
+      if (left) f(q - 1, -1.0f, dy);
+      if (dy != 0) f(q, 0.0f, dy);
+      if (right) f(q + 1, 1.0f, dy);
+    };
+    if (at.y > 0) row(p - width_, -1.0f);
+    row(p, 0.0f);
+    if (at.y + 1 < height_) row(p + width_, 1.0f);
   }
 
   // Fits the planes along the holes. Returns the pixels of the holes beside them.
@@ -222,11 +143,11 @@ class SurfaceGrowth {
     parallel_for(team_size(threads, border.size(), 1024), (border.size() + chunk - 1) / chunk,
                  [&](std::size_t item, std::size_t) {
                    const std::size_t end = std::min((item + 1) * chunk, border.size());
-                   for (std::size_t i = item * chunk; i < end; ++i) {
-                     planes_[i] =
-                         fit_plane(x_, kept_, height_, width_, place(border[i]), jump_, unit_);
-                     base_[border[i]] = planes_[i].value;
-                   }
+                   const std::size_t first = item * chunk;
+                   fit_planes({x_, kept_, height_, width_}, border.data() + first, end - first,
+                              jump_, unit_, planes_.data() + first);
+                   for (std::size_t i = first; i < end; ++i)
+                     base_.data()[border[i]] = planes_[i].value;
                  });
     for (const std::uint32_t p : border) offer(p, 0, front);
     return front;
@@ -238,15 +159,17 @@ class SurfaceGrowth {
     const Place at = place(p);
     const std::int32_t k = plane_[p];
     const LocalPlane& plane = planes_[static_cast<std::size_t>(k)];
-    const float base = base_[p];
-    each_neighbour(at, [&](std::size_t q, float dx, float dy) {
+    const float base = base_.data()[p];
+    const float away_x = static_cast<float>(at.x) - plane.x;
+    const float away_y = static_cast<float>(at.y) - plane.y;
+    const float least = 0.5f * base;
+    const auto to = [&](std::size_t q, float dx, float dy) {
       std::int32_t& state = plane_[q];
       if (state >= 0 || state == inner) return;
-      const float x = static_cast<float>(at.x) + dx, y = static_cast<float>(at.y) + dy;
-      const float distance = std::max(std::abs(x - plane.x), std::abs(y - plane.y));
+      const float distance = std::max(std::abs(away_x + dx), std::abs(away_y + dy));
       const float fade = std::max(0.0f, 1 - distance * fading_);
       float value = base + fade * (plane.slope_x * dx + plane.slope_y * dy);
-      if (unit_.inverse) value = 1 / std::max(value, 0.5f * base);
+      if (unit_.inverse) value = 1 / std::max(value, least);
       value = within(value);
       const float own = measured_[q], nearer = own == own ? 1 : 1 + growth_.bias;
       const float step = 1 / jump_(value), d = value - x_[q];
@@ -261,7 +184,8 @@ class SurfaceGrowth {
         state = waiting;
         front.push_back(static_cast<std::uint32_t>(q));
       }
-    });
+    };
+    each_neighbour(at, to);
   }
 
   const bool* kept_;
@@ -274,7 +198,7 @@ class SurfaceGrowth {
   float low_, high_;  // range of fillings
   float* x_;
   std::vector<std::int32_t> plane_;  // the plane that a pixel continues
-  std::vector<float> base_;          // its value at the pixel, in the planes' unit
+  Buffer<float> base_;               // its value at the pixel, in the planes' unit
   Buffer<Continued> best_;           // the best offer to a pixel that a surface has reached
   std::vector<LocalPlane> planes_;   // of the kept pixels beside holes
 };

@@ -93,6 +93,7 @@ std::vector<float> run_all(const TestFrame& before, const TestFrame& now, std::s
                       {},
                       noise,
                       12.0f,
+                      1.0f,
                       4.0f,
                       past.data(),
                       steadiness.data(),

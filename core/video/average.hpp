@@ -122,7 +122,8 @@ BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mea
     const float size = std::abs(local), beyond = std::max(size - rules.least_shift, 0.0f);
     const float past = task.past[i] + noise * (local < 0 ? -beyond : beyond);
     const std::uint8_t steadiness = task.steadiness[i];
-    const bool still = (steadiness != changed) & (size < rules.most_shift);
+    const bool has_past = (steadiness != changed) & (steadiness != no_past);
+    const bool still = has_past & (size < rules.most_shift);
     const bool near = still & (std::abs(past - x) < rules.same * noise);
     const bool filling = !task.kept[i], measured = (task.count[i] & was_measured) != 0;
     const int frames = task.count[i] & frames_mask;

@@ -216,6 +216,24 @@ class LevelAlignment {
     return std::sqrt(static_cast<double>(most));
   }
 
+  // Whether more pixels fit the motion than fit no motion. A thing that moves in front of a
+  // standing camera may lead the alignment astray, but most pixels stay where they are.
+  bool fits_better_than_none(const CameraMotion& motion) const {
+    constexpr float clear = 1;  // grey levels
+    const FlowModel model(motion.theta, unit_, height_, width_), none({}, unit_, height_, width_);
+    const auto gain = static_cast<float>(motion.gain), offset = static_cast<float>(motion.offset);
+    std::size_t moving = 0, standing = 0;
+    for (std::size_t y = 1; y + 1 < level_.height; y += every_)
+      for (std::size_t x = 1; x + 1 < level_.width; x += every_) {
+        const float expected = gain * level_.now[y * level_.width + x] + offset;
+        const float off = std::abs(sample(model, x, y) - expected);
+        const float still = std::abs(sample(none, x, y) - expected);
+        moving += off + clear < still;
+        standing += still + clear < off;
+      }
+    return moving > standing;
+  }
+
   // Returns the mean residual of a motion.
   double error(ThreadPool& pool, CameraMotion motion) {
     step(pool, motion);
@@ -223,6 +241,27 @@ class LevelAlignment {
   }
 
  private:
+  // Luma of the frame before where the flow of a pixel leads to, or at the border.
+  float sample(const FlowModel& model, std::size_t x, std::size_t y) const {
+    const auto step = static_cast<float>(level_.step);
+    const auto place = [&](std::size_t i, float centre) {
+      return (static_cast<float>(i) * step + (step - 1) / 2 - centre) * model.scale;
+    };
+    const float Y = place(y, model.centre_y), X = place(x, model.centre_x);
+    const float q = inverse_[y * level_.width + x];
+    const auto inside = [&](std::size_t i, float flow, std::size_t size) {
+      return std::clamp(static_cast<float>(i) + flow / step, 0.0f, static_cast<float>(size - 2));
+    };
+    const float py = inside(y, model.flow_y(Y, X, q), level_.height);
+    const float px = inside(x, model.flow_x(Y, X, q), level_.width);
+    const auto x0 = static_cast<std::size_t>(px), y0 = static_cast<std::size_t>(py);
+    const float fx = px - static_cast<float>(x0), fy = py - static_cast<float>(y0);
+    const float* corner = level_.before + y0 * level_.width + x0;
+    const float top = corner[0] + fx * (corner[1] - corner[0]);
+    const float* below = corner + level_.width;
+    return top + fy * (below[0] + fx * (below[1] - below[0]) - top);
+  }
+
   // One Gauss-Newton step; returns how far it moves pixels, at most, at inverse depth 1.
   double step(ThreadPool& pool, CameraMotion& motion) {
     const FlowModel model(motion.theta, unit_, height_, width_);
@@ -322,9 +361,11 @@ inline CameraMotion camera_motion(const std::vector<LumaLevel>& levels, const fl
       const double least = precise * static_cast<double>(level.step);
       const int steps = k == 0 ? fine_steps : coarse_steps;
       alignment.run(pool, motion, steps, least);
-      if (k == 0)
+      if (k == 0) {
+        if (!alignment.fits_better_than_none(motion)) motion.theta = {};
         motion.flow =
             LevelAlignment(levels.back(), depth, unit, height, width, 1).longest_flow(motion);
+      }
       if (k + 1 == levels.size()) {  // the camera may have stopped or gone on
         alignment.run(pool, continued, steps, least);
         if (alignment.error(pool, continued) <= alignment.error(pool, motion)) motion = continued;

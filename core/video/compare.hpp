@@ -33,6 +33,7 @@ enum Steadiness : std::uint8_t {
   preferred =
       3,        // steady, and a doubtful measurement is far closer to the past than to the filling
   opposed = 4,  // steady, and a doubtful measurement is far closer to the filling
+  no_past = 5,  // unchanged as far as one can see, but without a past to use
 };
 
 struct CompareTask {
@@ -48,6 +49,7 @@ struct CompareTask {
   std::array<float, change_parameters> change;
   DepthNoise noise;          // in time
   float photo_tolerance;     // grey levels
+  float photo_shift;         // misalignment in pixels, at most 1
   float depth_tolerance;     // units of noise
   float* past;               // result: depth of the past, with the camera's change of depth
   std::uint8_t* steadiness;  // result
@@ -84,14 +86,23 @@ BILATERAL_INLINE void column_range(const T* a, const T* b, const T* c, std::size
   }
 }
 
-// Marks the bytes of a photograph that lie outside the range of the 3 x 3 pixels around.
-BILATERAL_INLINE void photo_changed(const std::uint8_t* now, const std::uint8_t* __restrict low,
+// Marks the bytes of a photograph that differ by more than a shift and the tolerance explain. A
+// shift changes a byte by at most `shift` / 256 of the way to the lowest and highest of 3 x 3
+// pixels.
+BILATERAL_INLINE void photo_changed(const std::uint8_t* now, const std::uint8_t* before,
+                                    const std::uint8_t* __restrict low,
                                     const std::uint8_t* __restrict high, std::uint8_t tolerance,
-                                    std::size_t bytes, std::uint8_t* __restrict changed) {
+                                    std::uint16_t shift, std::size_t bytes,
+                                    std::uint8_t* __restrict changed) {
   constexpr std::size_t k = photo_channels;
+  const auto part = [shift](int way) __attribute__((always_inline)) {
+    return static_cast<std::uint8_t>(static_cast<std::uint16_t>(way * shift) >> 8);
+  };
   for (std::size_t i = 0; i < bytes; ++i) {
-    const std::uint8_t least = std::min(std::min(low[i], low[i + k]), low[i + 2 * k]);
-    const std::uint8_t most = std::max(std::max(high[i], high[i + k]), high[i + 2 * k]);
+    const std::uint8_t lowest = std::min(std::min(low[i], low[i + k]), low[i + 2 * k]);
+    const std::uint8_t highest = std::max(std::max(high[i], high[i + k]), high[i + 2 * k]);
+    const auto least = static_cast<std::uint8_t>(before[i] - part(before[i] - lowest));
+    const auto most = static_cast<std::uint8_t>(before[i] + part(highest - before[i]));
     const auto above = static_cast<std::uint8_t>(now[i] > most ? now[i] - most : 0);
     const auto below = static_cast<std::uint8_t>(now[i] < least ? least - now[i] : 0);
     changed[i] = (above > tolerance) | (below > tolerance);
@@ -106,8 +117,9 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
   column_range(photo + up * photo_channels, photo + row * photo_channels,
                photo + down * photo_channels, bytes, photo_channels, scratch.low.data(),
                scratch.high.data());
-  photo_changed(task.photo + row * photo_channels, scratch.low.data(), scratch.high.data(),
-                static_cast<std::uint8_t>(task.photo_tolerance), bytes, scratch.changed.data());
+  photo_changed(task.photo + row * photo_channels, photo + row * photo_channels, scratch.low.data(),
+                scratch.high.data(), static_cast<std::uint8_t>(task.photo_tolerance),
+                static_cast<std::uint16_t>(256 * task.photo_shift), bytes, scratch.changed.data());
   column_range(task.before + up, task.before + row, task.before + down, width, 1,
                scratch.depth_low.data(), scratch.depth_high.data());
   const float *low = scratch.depth_low.data(), *high = scratch.depth_high.data();
@@ -127,7 +139,7 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
         task.depth_tolerance * noise + 0.5f * std::min(most - least, 0.02f * size);
     const float value = task.kept[row + i] ? x[i] : z[i];
     const bool moved = std::abs(value - past) > tolerance;  // false for NaN
-    const bool still = (any_channel == 0) & (task.count[row + i] > 0) & !moved;
+    const bool same = (any_channel == 0) & !moved, still = same & (task.count[row + i] > 0);
     const float e = (z[i] - past) / noise;
     const float limited = std::max(std::min(e, largest_difference), -largest_difference);
     const float known = e == e ? limited : 0;
@@ -141,7 +153,8 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
                             : from_past < 0.5f * from_filling ? preferred
                             : from_filling < 0.5f * from_past ? opposed
                                                               : steady;
-    task.steadiness[row + i] = !still ? changed : task.kept[row + i] ? steady : side;
+    const Steadiness agreement = task.kept[row + i] ? steady : side;
+    task.steadiness[row + i] = still ? agreement : same ? no_past : changed;
     task.difference[row + i] = (still & (e == e)) ? units : no_difference;
   }
 }

@@ -15,7 +15,10 @@ Array = NDArray[Any]
 
 
 def expanded(coarse: Array, photo: Array, low: Array, factor: int, unit: float) -> Array:
-    """Value of the block with the least distance plus difference of colour, of the nearest four."""
+    """Value of the block with the least cost, of the nearest four.
+
+    The cost is distance plus difference of colour plus twice the deviation of the block's colours.
+    """
     out = np.empty(photo.shape[:2], np.float32)
     for y, x in np.ndindex(out.shape):
         at = (np.array([y, x]) + 0.5) / factor - 0.5
@@ -24,7 +27,9 @@ def expanded(coarse: Array, photo: Array, low: Array, factor: int, unit: float) 
         costs = {}
         for v in (own[0], other[0]):
             for u in (own[1], other[1]):
-                difference = np.abs(photo[y, x] - low[v, u]).sum() / unit
+                block = photo[v * factor : (v + 1) * factor, u * factor : (u + 1) * factor]
+                mixed = 2 * np.abs(block - low[v, u]).mean(axis=(0, 1)).sum()
+                difference = (np.abs(photo[y, x] - low[v, u]).sum() + mixed) / unit
                 costs[v, u] = abs(at[0] - v) + abs(at[1] - u) + difference
         out[y, x] = coarse[min(costs, key=lambda block: costs[block])]
     return out

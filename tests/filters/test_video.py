@@ -107,14 +107,17 @@ def test_steady_pixels(shape: tuple[int, int], seed: int) -> None:
     z = z.astype(np.float32)
     doubtful = np.isnan(z) & (rng.uniform(size=shape) < 0.7)
     measured = np.where(doubtful, rng.uniform(1, 3.5, shape), z).astype(np.float32)
-    found = video.compare_past(measured, z, x, kept, photo, moved, c, NOISE, 12.0, 4.0)
+    shift = rng.choice([0, 0.25, 1])
+    found = video.compare_past(measured, z, x, kept, photo, moved, c, NOISE, 12.0, shift, 4.0)
     Y, X = oracle.positions(shape)
     past = moved.depth + c[0] + (c[1] * X + c[2] * Y + c[3]) * x
     np.testing.assert_allclose(found.past, past, rtol=1e-5)
     value = np.where(kept, x, z)
     expected = oracle.steady(value, past, moved.depth, noise_at(x), 4.0, x)
-    expected &= oracle.photo_steady(photo, moved.photo, 12) & (moved.counts > 0)
-    still = found.steadiness > 0
+    expected &= oracle.photo_steady(photo, moved.photo, 12, shift)
+    assert ((found.steadiness == 0) == expected).sum() <= 0.01 * expected.size
+    expected &= moved.counts > 0
+    still = np.isin(found.steadiness, (1, 2, 3, 4))
     assert (still != expected).sum() <= 0.01 * expected.size
     confirmed = oracle.steady(measured, past, moved.depth, noise_at(x), 4.0, x)
     confirmed &= still & ~kept & np.isfinite(measured)
@@ -144,6 +147,7 @@ def test_averages(shape: tuple[int, int], radius: int, seed: int) -> None:
     moved = video.MovedPast(past, counts, np.zeros((*shape, 4), np.uint8), np.zeros_like(past))
     rules = RULES._replace(radius=radius)
     steadiness = (steady * rng.integers(1, 5, shape)).astype(np.uint8)
+    steadiness[~steady & (rng.uniform(size=shape) < 0.5)] = 5  # unchanged, but without a past
     compared = video.Comparison(past, steadiness, difference)
     out, count = video.average_past(x, kept, compared, moved, NOISE, rules)
     mean = oracle.local_mean(difference / 512, difference != -32768, radius)
@@ -151,7 +155,7 @@ def test_averages(shape: tuple[int, int], radius: int, seed: int) -> None:
     shifted = past + n * np.sign(mean) * np.maximum(np.abs(mean) - 0.1, 0)
     use = steady & (np.abs(mean) < 2)
     near = use & (np.abs(shifted - x) < 3 * n)
-    around = oracle.surrounded(steady)
+    around = oracle.surrounded(steadiness > 0)
     votes = np.where(steadiness == 4, 2, np.where(x > shifted, 3, 1))
     votes[np.isin(steadiness, (2, 3)) | (seen & (steadiness != 4))] = 0
     hold = use & ~near & ~kept & ((steadiness == 2) | (around & (frames >= votes)))
@@ -264,7 +268,7 @@ def test_the_same_bits_from_any_number_of_threads(keep_num_threads: None) -> Non
         motion = video.camera_motion(a, b, depth, 2.0, (0.0,) * 11)
         moved = video.warp_past(depth, frames, a.packed, depth, motion, 2.0, NOISE)
         compared = video.compare_past(
-            z, z, depth, kept, b.packed, moved, (0,) * 4, NOISE, 12.0, 4.0
+            z, z, depth, kept, b.packed, moved, (0,) * 4, NOISE, 12.0, 1.0, 4.0
         )
         averaged = video.average_past(depth, kept, compared, moved, NOISE, RULES)
         calmed = video.calm(
@@ -281,3 +285,23 @@ def test_the_same_bits_from_any_number_of_threads(keep_num_threads: None) -> Non
     for others in results[1:]:
         for one, other in zip(results[0], others, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("step", [6, 8, 12])
+def test_a_standing_camera_does_not_follow_a_near_thing(step: int) -> None:
+    """A near thing moves; a wall of columns, which would move differently, stays."""
+    rng = np.random.default_rng(step)
+    wall, thing = (
+        100 + 40 * sum(gaussian_filter(rng.normal(size=(240, 320)), s) * s for s in (2, 5))
+        for _ in range(2)
+    )
+    photos = []
+    for left in (100, 100 + step):
+        photo = wall + rng.normal(size=wall.shape)
+        photo[60:180, left : left + 90] = thing[60:180, 100:190] + rng.normal(size=(120, 90))
+        photos.append(video.photo(photo.astype(np.float32)[..., np.newaxis], 255.0))
+    columns = rng.permutation(np.linspace(2, 6, 8)).repeat(40)
+    depth = np.tile(columns.astype(np.float32), (240, 1))
+    depth[60:180, 100 + step : 190 + step] = 1
+    motion = video.camera_motion(*photos, depth, 2.0, (0.0,) * 11)
+    assert motion.flow == 0

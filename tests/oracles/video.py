@@ -87,11 +87,15 @@ def steady(
         return ~(np.abs(value - past) > limit)
 
 
-def photo_steady(now: Array, before: Array, tolerance: float) -> Array:
-    """Whether all channels lie in the range of the 3 x 3 pixels around, and a tolerance."""
-    low = minimum_filter(before.astype(int), (3, 3, 1), mode="nearest") - tolerance
-    high = maximum_filter(before.astype(int), (3, 3, 1), mode="nearest") + tolerance
-    return ((now >= low) & (now <= high)).all(axis=2)
+def photo_steady(now: Array, before: Array, tolerance: float, shift: float) -> Array:
+    """Whether a shift of so many pixels explains all channels, up to a tolerance.
+
+    It changes a pixel by at most this part of the way to the lowest and highest of 3 x 3 pixels.
+    """
+    then = before.astype(int)
+    low = then - np.floor(shift * (then - minimum_filter(then, (3, 3, 1), mode="nearest")))
+    high = then + np.floor(shift * (maximum_filter(then, (3, 3, 1), mode="nearest") - then))
+    return ((now >= low - tolerance) & (now <= high + tolerance)).all(axis=2)
 
 
 def local_mean(difference: Array, where: Array, radius: int) -> Array:

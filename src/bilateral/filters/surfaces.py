@@ -124,7 +124,7 @@ def expand_depth(
     z : (H, W) float32 array
     data : (H, W) bool array
         Pixels that keep their value in `z`. Others take that of the block, among the nearest four,
-        with the most similar colour.
+        with the most similar colour; blocks of several colours count as less similar.
     factor : int
     unit : float
         Colour difference, summed over the channels, that counts as much as a block of distance.

@@ -143,11 +143,13 @@ def compare_past(
     change: Sequence[float],
     noise: Noise,
     photo_tolerance: float,
+    photo_shift: float,
     depth_tolerance: float,
 ) -> Comparison:
     """Find the pixels whose photograph and depth did not change.
 
-    `measured` has doubtful values, too; `z` does not.
+    `measured` has doubtful values, too; `z` does not. `photo_shift` is the misalignment of the
+    photographs in pixels, at most 1.
     """
     shape = z.shape
     out = Comparison(
@@ -165,6 +167,7 @@ def compare_past(
         change,
         noise,
         photo_tolerance,
+        photo_shift,
         depth_tolerance,
         *out,
         get_num_threads(),

@@ -28,7 +28,7 @@ _XY, _LEVELS, _TOLERANCE = 12.0, 8.0, 1e-2
 """Grid cells in blocks and 8-bit levels, and tolerance of the solve."""
 _GROWTH = Growth(bias=12.0, drift=0.02, slope_reach=256.0)
 """As in `fill`, with more drift: less makes a standing video flicker more."""
-_BLOCK_COLOUR = 60.0
+_BLOCK_COLOUR = 30.0
 """Colour difference in 8-bit levels, summed over RGB, that counts as much as a block away."""
 
 

@@ -25,6 +25,8 @@ _RULES = video.AverageRules(
 )
 _PHOTO_TOLERANCE = 12.0
 """Noise of photographs, in grey levels."""
+_MOVING_SHIFT, _STANDING_SHIFT = 1.0, 0.25
+"""Misalignment of photographs in pixels: of a moving camera, and of one that stands."""
 DEPTH_TOLERANCE = 4.0
 """Units of noise: a larger change of depth is motion."""
 _LEAST_MOTION = 0.15
@@ -122,6 +124,7 @@ class TemporalAverage:
             change.c,
             noise,
             _PHOTO_TOLERANCE,
+            _MOVING_SHIFT if moving else _STANDING_SHIFT,
             DEPTH_TOLERANCE,
         )
         if np.count_nonzero(compared.steadiness) < _CUT * frame.x.size:

@@ -12,8 +12,8 @@ FAST = 15.0
 """Flow in pixels at which calming is half as strong: in a fast pan nobody sees flicker."""
 MOVED = 4 * 6**0.5
 """Units of noise: a larger second difference is motion. That of the noise itself is sqrt(6)."""
-_GAIN = 0.6
-"""Part of the way to the predicted value."""
+_GAIN = 0.35
+"""Part of the way to the predicted value: more overshoots after a correction, and lags."""
 _MOST = 1.2
 """Units of noise by which a pixel moves, at most."""
 

@@ -21,8 +21,10 @@ from bilateral.tasks.depth.video.camera_noise import joint_noise
 
 Array = NDArray[Any]
 
-_PASSES = 4
-"""Passes of calming."""
+_PASSES = 2
+"""Passes of calming: more raise the error in fast pans above that of single frames."""
+_FARTHER_VOTES = 2.0
+"""Weight of a frame whose filling is farther."""
 _MOST = 1.0
 """Units of noise by which calming moves a pixel, at most."""
 
@@ -126,14 +128,18 @@ def _averages(parts: Iterable[tuple[Frame, Array, validation.Reference]]) -> lis
 def _join(frame: Frame, forward: Averaged, backward: Averaged) -> Array:
     """Join the averages over past and future, which both contain the frame.
 
-    Where they disagree, data stay as they are and fillings come from the longer average.
+    Where they disagree, data stay as they are and fillings come from the longer average. The
+    frames of the farther one count twice: most holes are shadows of near things.
     """
     n = _noise(frame.x, forward, backward)
     past, future = (side.frames().astype(np.float32) for side in (forward, backward))
     middle = (forward.x + backward.x) / 2
     twice = np.where(np.abs(frame.x - forward.x) < SAME * n, frame.x, middle)
     mean = (past * forward.x + future * backward.x - twice) / (past + future - 1)
-    longer = np.where(past >= future, forward.x, backward.x)
+    past_is_farther = forward.x > backward.x
+    past_votes = np.where(past_is_farther, _FARTHER_VOTES * past, past)
+    future_votes = np.where(past_is_farther, future, _FARTHER_VOTES * future)
+    longer = np.where(past_votes >= future_votes, forward.x, backward.x)
     agree = np.abs(forward.x - backward.x) < SAME * n
     return np.where(agree, mean, np.where(frame.kept, frame.x, longer)).astype(np.float32)
 
@@ -177,7 +183,13 @@ def _calm(x: list[Array], noises: Sequence[Array], limits: Sequence[Array]) -> l
         before = x[0]
         for t in range(1, len(x) - 1):
             now = x[t]
-            bend = before - 2 * now + x[t + 1]
+            bend = 2 * (_between(before, x[t + 1]) - now)
             calmed = np.clip(now + bend / 4, first[t] - limits[t], first[t] + limits[t])
             before, x[t] = now, np.where(np.abs(bend) > MOVED * noises[t], now, calmed)
     return x
+
+
+def _between(before: Array, after: Array) -> Array:
+    """Return the harmonic mean: a plane that passes a pixel changes inverse depth evenly."""
+    mean, product = (before + after) / 2, before * after
+    return np.asarray(np.divide(product, mean, out=mean, where=product > 0))
