@@ -5,7 +5,7 @@ A test without a mark is fast and always runs. The slow kinds of tests carry a m
 - ``interpreter``: Triton kernels, which run in Triton's interpreter where there is no GPU.
 - ``benchmark``: the benchmark commands from start to end.
 - ``stress``: many threads, killed processes, many repetitions, exhaustive sweeps.
-- ``browser``, ``cluster``: tests that need a browser or several machines.
+- ``browser``: tests that need a browser. ``cluster``: tests that start a Dask cluster.
 
 A few cases of each slow kind also carry the mark ``smoke``: they run with the fast tests.
 

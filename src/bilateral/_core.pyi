@@ -430,6 +430,9 @@ class DomainTransform32:
         Filter an image. Returns whether a pixel has data, and whether a value is too large.
         """
 
+    def filter_pass(self, rows: bool, pass_: int, values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], mass: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, threads: int) -> None:
+        """Filter the rows or the columns of an image in place, as one pass does."""
+
 class DomainTransform64:
     """The domain transform along one reference."""
 
@@ -454,6 +457,9 @@ class DomainTransform64:
         """
         Filter an image. Returns whether a pixel has data, and whether a value is too large.
         """
+
+    def filter_pass(self, rows: bool, pass_: int, values: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], mass: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, threads: int) -> None:
+        """Filter the rows or the columns of an image in place, as one pass does."""
 
 @overload
 def median(image: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], size: int, threads: int) -> None: ...

@@ -10,10 +10,8 @@ import numpy.typing as npt
 
 from bilateral import validation
 from bilateral.info import SolveInfo
-from bilateral.numerics import blocks, pcg
+from bilateral.numerics import blocks
 from bilateral.numerics.options import GridOptions, SolveOptions
-from bilateral.numerics.problem import Problem
-from bilateral.numerics.solve import solve_vertices
 
 Array = npt.NDArray[Any]
 DEFAULTS = {
@@ -79,11 +77,9 @@ class BlockSolve:
     def plain(self) -> tuple[Array, SolveInfo]:
         """Solve as `bilateral.solve` does."""
         smoothness = validation.smoothness_number(self.given["smoothness"], "blocks")
-        system = blocks.observe(self.joined, self.sums, smoothness)
-        solve, grid = self.options.solve, self.joined.grid
-        problem = Problem(system, pcg.choose_preconditioner(grid, system, solve))
-        rank = self.given["rank_tolerance"]
-        vertices, info = solve_vertices(grid, problem, None, smoothness, solve, rank, None, 1)
+        vertices, info = blocks.solve_joined(
+            self.joined, self.sums, smoothness, self.options.solve, self.given["rank_tolerance"]
+        )
         return self.slice(vertices), info
 
     def robust(
@@ -111,7 +107,7 @@ class BlockSolve:
                     blocks.reweigh_block(
                         block,
                         self.target[place],
-                        self.joined.gather(state.y, block.position, block.shape),
+                        self.joined.index.gather(state.y, block.position, block.shape),
                         state.by_pixels,
                         self.options,
                         arguments,
@@ -129,7 +125,7 @@ class BlockSolve:
         dtype = self.target.dtype
         out = None
         for block, place in zip(self.blocks, self.places, strict=True):
-            part = self.joined.gather(vertices, block.position, block.shape)
+            part = self.joined.index.gather(vertices, block.position, block.shape)
             pixels = blocks.slice_block(block, part, dtype, self.target.ndim, self.options)
             out = np.empty(self.target.shape, pixels.dtype) if out is None else out
             out[place] = pixels

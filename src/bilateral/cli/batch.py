@@ -108,6 +108,8 @@ class Batch:
 
 def run(command: Command, common: CommonOptions) -> int:
     """Run a command on all its files, print the outcome, and return the exit code."""
+    if command.run_large is not None:
+        return command.run_large(common)
     batch = Batch(command, common, make_plan(command, common))
     pairing = batch.plan.pairing
     if not common.quiet:

@@ -1,6 +1,5 @@
 """Blocks: for any chunks in any order, the result has the bits of the solve in memory."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,37 +11,11 @@ from hypothesis import strategies as st
 import bilateral
 from bilateral.numerics import blocks
 from bilateral.numerics.options import GridOptions, SolveOptions
+from support.block_chunks import chunks, outcome, same_bits
 from support.block_solves import DEFAULTS, BlockSolve
 from support.strategies import Problem, problems, seeds, sigmas, white
 
 Array = npt.NDArray[Any]
-
-
-@st.composite
-def chunks(draw: st.DrawFn, shape: tuple[int, ...]) -> list[list[int]]:
-    """Sizes of chunks along y and x: from single pixels to the whole image."""
-    sizes = []
-    for length in shape[:2]:
-        parts: list[int] = []
-        while sum(parts) < length:
-            rest = length - sum(parts)
-            parts.append(draw(st.just(1) | st.just(rest) | st.integers(1, rest)))
-        sizes.append(parts)
-    return sizes
-
-
-def same_bits(a: Array, b: Array) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-
-def outcome(call: Any) -> Any:
-    """Return the result of a call, or the error that it raises; warnings do not matter."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bilateral.ConvergenceWarning)
-        try:
-            return call()
-        except ValueError as error:
-            return str(error)
 
 
 TARGETS = ("float32", "float64", "float16", "uint8", "uint16", "int32", "bool")
@@ -202,7 +175,7 @@ def test_a_pickled_block_is_compact() -> None:
 def test_a_joined_grid_has_no_pixels() -> None:
     solve = BlockSolve(np.zeros((16, 16), np.uint8), np.zeros((16, 16)), None, ([16], [16]))
     with pytest.raises(ValueError, match="pixels of this grid are in blocks"):
-        solve.joined.grid.slice(np.zeros(solve.joined.n_vertices))
+        solve.joined.grid.slice(np.zeros(solve.joined.index.n_vertices))
 
 
 @given(st.data(), problems(40))

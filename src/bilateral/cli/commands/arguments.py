@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bilateral.cli.commands.grouped_help import SOLVER, UNITS, option
+from bilateral.cli.commands.grouped_help import FILES, SOLVER, UNITS, option
 
 
 def positive(value: float | None) -> float | None:
@@ -79,6 +79,14 @@ ReferenceMax = Annotated[
     float | None,
     _positive_option(UNITS, "Value of white. Default: 255, 65535, or 1 for floats."),
 ]
+
+Memory = Annotated[
+    str | None,
+    option(
+        FILES, "Read and write larger TIFF, Zarr and NPY files in rows, within this memory.",
+        metavar="SIZE",
+    ),
+]  # fmt: skip
 
 _CELL_XY = "Size of a grid cell in pixels."
 _CELL_LUMA = "Size of a grid cell in brightness, in 8-bit grey levels."

@@ -14,8 +14,9 @@ from bilateral.numerics.blocks.block import (
     slice_block,
     splat_block,
 )
-from bilateral.numerics.blocks.join import Joined, join, observe
+from bilateral.numerics.blocks.join import Joined, TileIndex, join, observe
 from bilateral.numerics.blocks.layout import Layout
+from bilateral.numerics.blocks.plain import BYTES_PER_VERTEX, solve_joined
 from bilateral.numerics.blocks.robust import (
     BlockWeights,
     RobustOptions,
@@ -27,6 +28,7 @@ from bilateral.numerics.blocks.robust import (
 )
 
 __all__ = [
+    "BYTES_PER_VERTEX",
     "Block",
     "BlockOptions",
     "BlockSums",
@@ -36,6 +38,7 @@ __all__ = [
     "Layout",
     "RobustOptions",
     "RobustState",
+    "TileIndex",
     "build_block",
     "first_round",
     "join",
@@ -44,5 +47,6 @@ __all__ = [
     "reweigh_block",
     "robust_vertices",
     "slice_block",
+    "solve_joined",
     "splat_block",
 ]

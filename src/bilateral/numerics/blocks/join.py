@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from bilateral.backends import cpu
 from bilateral.grid import BilateralGrid, grid_of_blocks
 from bilateral.numerics import policy, system
 from bilateral.numerics.blocks.block import BlockSums, BlockVertices
-from bilateral.numerics.blocks.layout import Layout, Rectangle
+from bilateral.numerics.blocks.layout import Layout
 from bilateral.numerics.options import GridOptions
 
 Array = NDArray[Any]
@@ -24,16 +24,68 @@ _FLOAT32_LARGE = 1e30
 """As in `validation.weights`: beyond it, the solve in memory uses float64 confidences."""
 
 
+class TileIndex:
+    """The place of each block's vertices among all vertices.
+
+    Parameters
+    ----------
+    layout : Layout
+    counts : (rows, columns) array
+        Number of vertices of each tile.
+    """
+
+    def __init__(self, layout: Layout, counts: NDArray[np.uint32]) -> None:
+        self.layout = layout
+        self.counts = counts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TileIndex, (self.layout, self.counts)
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """First vertex of each tile, and the end."""
+        first = np.zeros(self.counts.size + 1, np.int64)
+        np.cumsum(self.counts.ravel(), out=first[1:])
+        return first
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+        return int(self._first[-1])
+
+    def _runs(self, position: tuple[int, int], shape: tuple[int, int]) -> list[slice]:
+        """Return the runs of a block's vertices, one for each row of tiles."""
+        rows, columns = self.layout.rectangle(position, shape)
+        width, first = self.layout.tiles[1], self._first
+        if columns == slice(0, width):
+            return [slice(int(first[rows.start * width]), int(first[rows.stop * width]))]
+        begin = np.arange(rows.start, rows.stop) * width
+        ends = zip(first[begin + columns.start], first[begin + columns.stop], strict=True)
+        return [slice(int(a), int(b)) for a, b in ends]
+
+    def gather(self, vertices: Array, position: tuple[int, int], shape: tuple[int, int]) -> Array:
+        """Return the rows of an (n_vertices, ...) array that belong to a block, as a copy."""
+        return np.concatenate([vertices[run] for run in self._runs(position, shape)])
+
+    def scatter(
+        self, values: Array, position: tuple[int, int], shape: tuple[int, int], out: Array
+    ) -> None:
+        """Write the rows of a block to an (n_vertices, ...) array."""
+        at = 0
+        for run in self._runs(position, shape):
+            size = run.stop - run.start
+            out[run] = values[at : at + size]
+            at += size
+
+
 class Joined:
     """The grid of an image whose pixels are in blocks. It can be pickled.
 
     Parameters
     ----------
-    layout : Layout
+    index : TileIndex
     blur : (centre, space, range)
         Weights of B-bar.
-    counts : (rows, columns) array
-        Number of vertices of each tile.
     key_bits : list of int
     keys, mass : arrays
         Features and number of pixels of each vertex, in the order of the grid.
@@ -41,35 +93,27 @@ class Joined:
 
     def __init__(
         self,
-        layout: Layout,
+        index: TileIndex,
         blur: tuple[float, float, float],
-        counts: NDArray[np.uint32],
         key_bits: list[int],
         keys: Array,
         mass: Array,
     ) -> None:
-        self.layout = layout
-        self._arguments = (layout, blur, counts, key_bits, keys, mass)
-        first = np.zeros(counts.size + 1, np.int64)
-        np.cumsum(counts.ravel(), out=first[1:])
-        self._first = first
+        self.index = index
+        self._arguments = (index, blur, key_bits, keys, mass)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, self._arguments
 
-    @property
-    def n_vertices(self) -> int:
-        """Number of vertices."""
-        return int(self._first[-1])
-
     @cached_property
     def grid(self) -> BilateralGrid:
         """The grid, with edges and bistochastization but without pixels."""
-        layout, blur, counts, key_bits, keys, mass = self._arguments
+        index, blur, key_bits, keys, mass = self._arguments
+        layout = index.layout
         # As in `BilateralGrid`: only the ratios of the weights count.
         unit = max(blur)
         core = cpu.join_blocks(
-            counts.ravel(),
+            index.counts.ravel(),
             keys,
             mass.astype(np.float32),
             layout.shape,
@@ -83,39 +127,6 @@ class Joined:
         )
         return grid_of_blocks(core, layout.shape, unit)
 
-    def gather(self, vertices: Array, position: tuple[int, int], shape: tuple[int, int]) -> Array:
-        """Return the rows of an (n_vertices, ...) array that belong to a block, as a copy."""
-        rectangle = self.layout.rectangle(position, shape)
-        return np.concatenate([vertices[run] for run in runs(self._first, self.layout, rectangle)])
-
-    def scatter(
-        self, values: Array, position: tuple[int, int], shape: tuple[int, int], out: Array
-    ) -> None:
-        """Write the rows of a block to an (n_vertices, ...) array."""
-        rectangle = self.layout.rectangle(position, shape)
-        scatter(values, runs(self._first, self.layout, rectangle), out)
-
-
-def runs(first: Array, layout: Layout, rectangle: Rectangle) -> Iterator[slice]:
-    """Yield the runs of vertices of a rectangle of tiles, one for each row of tiles."""
-    rows, columns = rectangle
-    width = layout.tiles[1]
-    if columns == slice(0, width):
-        yield slice(int(first[rows.start * width]), int(first[rows.stop * width]))
-        return
-    for row in range(rows.start, rows.stop):
-        at = row * width
-        yield slice(int(first[at + columns.start]), int(first[at + columns.stop]))
-
-
-def scatter(values: Array, runs: Iterable[slice], out: Array) -> None:
-    """Write consecutive rows of `values` to runs of rows of `out`."""
-    at = 0
-    for run in runs:
-        size = run.stop - run.start
-        out[run] = values[at : at + size]
-        at += size
-
 
 def join(layout: Layout, options: GridOptions, blocks: Sequence[BlockVertices]) -> Joined:
     """Join the vertices of all blocks of an image, in any order."""
@@ -128,20 +139,17 @@ def join(layout: Layout, options: GridOptions, blocks: Sequence[BlockVertices]) 
         tiles = counts[rectangle]
         tiles[...] = block.last_rank.reshape(tiles.shape)
         tiles += 1
-    first = np.zeros(counts.size + 1, np.int64)
-    np.cumsum(counts.ravel(), out=first[1:])
-    is_wide = sum(bits) > 31
-    n = int(first[-1])
+    index = TileIndex(layout, counts)
+    is_wide, n = sum(bits) > 31, index.n_vertices
     keys = np.empty((n, 2), np.uint64) if is_wide else np.empty(n, np.int32)
     mass = np.empty(n, np.result_type(*{block.mass.dtype for block in blocks}))
     for block in blocks:
-        rectangle = layout.rectangle(block.position, block.shape)
         block_keys = block.keys
         if (block.key_bits, block.key_low) != (bits, low):
             block_keys = cpu.repack_keys(block_keys, block.key_bits, block.key_low, bits, low)
-        scatter(block_keys, runs(first, layout, rectangle), keys)
-        scatter(block.mass, runs(first, layout, rectangle), mass)
-    return Joined(layout, options.blur, counts, bits, keys, mass)
+        index.scatter(block_keys, block.position, block.shape, keys)
+        index.scatter(block.mass, block.position, block.shape, mass)
+    return Joined(index, options.blur, bits, keys, mass)
 
 
 def _common_layout(blocks: Sequence[BlockVertices]) -> tuple[list[int], list[int]]:
@@ -191,16 +199,18 @@ def observed(
     if known == 0:
         return validation.some_data(None)
     channels = blocks[0].sums.weighted.shape[1]
-    weight = np.empty(joined.n_vertices, dtype)
-    weighted = np.empty((joined.n_vertices, channels), dtype)
+    weight = np.empty(joined.index.n_vertices, dtype)
+    weighted = np.empty((joined.index.n_vertices, channels), dtype)
     tiny = np.finfo(dtype).tiny
     for block in blocks:
         sums = block.sums
         with np.errstate(over="ignore", under="ignore"):
             counts = sums.weight >= tiny
-            joined.scatter(np.where(counts, sums.weight, 0), block.position, block.shape, weight)
+            joined.index.scatter(
+                np.where(counts, sums.weight, 0), block.position, block.shape, weight
+            )
             part = np.where(counts[:, np.newaxis], sums.weighted, 0)
-            joined.scatter(part, block.position, block.shape, weighted)
+            joined.index.scatter(part, block.position, block.shape, weighted)
     result = system.of_sums(
         joined.grid, cpu.Observation(weight, weighted, known, low, high, None), smoothness
     )

@@ -153,8 +153,8 @@ def _next_system(
         return observed(joined, sums, np.dtype(np.float64), known, low, high, smoothness)
     weight, weighted = np.empty_like(state.system.weight), np.empty_like(state.system.weighted)
     for block in blocks:
-        joined.scatter(block.sums.weight, block.position, block.shape, weight)
-        joined.scatter(block.sums.weighted, block.position, block.shape, weighted)
+        joined.index.scatter(block.sums.weight, block.position, block.shape, weight)
+        joined.index.scatter(block.sums.weighted, block.position, block.shape, weighted)
     total = cpu.total_weight(weight)
     enough = system.dtype_is_enough(joined.grid, weight.dtype, high, known, total, smoothness)
     return state.system._replace(weight=weight, weighted=weighted) if enough else None
