@@ -101,8 +101,10 @@ class StreamedSolve:
         """Solve for all vertices."""
         joined = blocks.join(self._options.layout, self._options.grid, self._vertices)
         self._vertices = []
-        x, info = blocks.solve_joined(joined, self._sums, smoothness, self._options.solve)
+        joined.forget_vertices()
+        system = blocks.observe(joined, self._sums, smoothness)
         self._sums = []
+        x, info = blocks.solve_system(joined, system, smoothness, self._options.solve)
         self._solution = joined.index, x
         return info
 

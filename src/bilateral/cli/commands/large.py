@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import bilateral
 from bilateral import streaming
 from bilateral.cli.commands.options import CommonOptions
-from bilateral.cli.display.console import print_message, write_stdout
+from bilateral.cli.display.console import is_interactive, print_message, write_stdout
 from bilateral.cli.display.stages import StageProgress
 from bilateral.cli.errors import UsageError
 from bilateral.cli.files import outputs
@@ -83,7 +83,7 @@ class LargeSolve:
         record.dtype = str(outputs.output_dtype(target.dtype, common.dtype, output.suffix))
         if common.json:
             write_stdout(record.to_json() + "\n")
-        if not common.quiet:
+        if is_interactive(common.quiet):
             print_message(
                 f"{printable(output)}: {info.n_vertices:,} vertices, {info.iterations} steps, "
                 f"{seconds:.1f} s"

@@ -16,7 +16,7 @@ from bilateral.numerics.blocks.block import (
 )
 from bilateral.numerics.blocks.join import Joined, TileIndex, join, observe
 from bilateral.numerics.blocks.layout import Layout
-from bilateral.numerics.blocks.plain import BYTES_PER_VERTEX, solve_joined
+from bilateral.numerics.blocks.plain import BYTES_PER_VERTEX, solve_joined, solve_system
 from bilateral.numerics.blocks.robust import (
     BlockWeights,
     RobustOptions,
@@ -48,5 +48,6 @@ __all__ = [
     "robust_vertices",
     "slice_block",
     "solve_joined",
+    "solve_system",
     "splat_block",
 ]

@@ -105,6 +105,12 @@ class Joined:
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, self._arguments
 
+    def forget_vertices(self) -> None:
+        """Build the grid, and release the arrays that it was built from: it has its own."""
+        index, blur, key_bits, keys, mass = self._arguments
+        if self.grid.n_vertices > 0:  # the first use of `grid` builds it
+            self._arguments = (index, blur, key_bits, keys[:0].copy(), mass[:0].copy())
+
     @cached_property
     def grid(self) -> BilateralGrid:
         """The grid, with edges and bistochastization but without pixels."""

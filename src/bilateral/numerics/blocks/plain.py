@@ -14,6 +14,7 @@ from bilateral.numerics.blocks.join import Joined, observe
 from bilateral.numerics.options import SolveOptions
 from bilateral.numerics.problem import Problem
 from bilateral.numerics.solve import solve_vertices
+from bilateral.numerics.system import System
 
 Array = NDArray[Any]
 
@@ -31,6 +32,18 @@ def solve_joined(
 ) -> tuple[Array, SolveInfo]:
     """Return the solution (n_vertices, K), as `bilateral.solve` finds it in memory."""
     system = observe(joined, blocks, smoothness)
+    return solve_system(joined, system, smoothness, options, rank_tolerance, callback)
+
+
+def solve_system(
+    joined: Joined,
+    system: System,
+    smoothness: float,
+    options: SolveOptions,
+    rank_tolerance: float | None = None,
+    callback: pcg.Callback | None = None,
+) -> tuple[Array, SolveInfo]:
+    """Return the solution (n_vertices, K) of the joined system."""
     problem = Problem(system, pcg.choose_preconditioner(joined.grid, system, options))
     return solve_vertices(
         joined.grid, problem, None, smoothness, options, rank_tolerance, callback, stacklevel=1
