@@ -220,6 +220,7 @@ DEPTH = da.zeros((20, 30), dtype=np.float32)
     [
         ({"smoothness": "auto"}, "smoothness: expected a number for Dask arrays"),
         ({"sigma_xy": 0}, "sigma_xy: expected"),
+        ({"smoothness": -1}, "smoothness: expected"),
         ({"warm_start": np.zeros((20, 30))}, "warm_start: expected None with Dask arrays"),
         ({"sigma_t": 3}, "sigma_t: expected None with Dask arrays"),
         ({"model": "planar"}, r"model \(Dask arrays\): expected"),

@@ -76,7 +76,8 @@ preconditioner, initial, model, smooth, callback, return_info, reference_max, dt
         Only with ``return_info=True``.
     """
     return_info = validation.flag("return_info", return_info)
-    smoothness = validation.smoothness_number(smoothness, "Dask arrays")
+    checked = validation.smoothness("smoothness", smoothness)
+    smoothness = validation.smoothness_number(checked, "Dask arrays")
     validation.loss(loss)
     iterations = validation.count("iterations", iterations, 1)
     validation.choice("weights", weights, WEIGHTS)

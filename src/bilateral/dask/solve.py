@@ -89,7 +89,8 @@ preconditioner, initial, method, smooth, rank_tolerance, reference_max, dtype
     True
     """
     return_info = validation.flag("return_info", return_info)
-    smoothness = validation.smoothness_number(smoothness, "Dask arrays")
+    checked = validation.smoothness("smoothness", smoothness)
+    smoothness = validation.smoothness_number(checked, "Dask arrays")
     validation.callback(callback)
     if rank_tolerance is not None:
         validation.fraction("rank_tolerance", rank_tolerance)
