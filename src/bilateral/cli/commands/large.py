@@ -79,7 +79,7 @@ class LargeSolve:
         seconds = time.perf_counter() - began
         target = readers["target"]
         record = Record(self.paths["target"], str(output), seconds=seconds)
-        record.shape = list(target.shape)
+        record.shape, record.n_vertices = list(target.shape), info.n_vertices
         record.dtype = str(outputs.output_dtype(target.dtype, common.dtype, output.suffix))
         if common.json:
             write_stdout(record.to_json() + "\n")
