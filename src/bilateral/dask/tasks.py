@@ -68,7 +68,7 @@ def announce(joined: blocks.Joined, channels: int) -> None:
     """Log the memory that the solve is about to take."""
     n = joined.index.n_vertices
     megabytes = n * (blocks.BYTES_PER_VERTEX + 40 * (channels - 1)) // 1_000_000
-    _log.info("solving for %d vertices: about %d MB of memory on this worker", n, megabytes)
+    _log.info("solving for %d vertices: up to %d MB of memory on this worker", n, megabytes)
 
 
 def solve(

@@ -173,7 +173,7 @@ class LargeSolve:
         needed = n_vertices * BYTES_PER_VERTEX
         if needed > self.memory:
             print_message(
-                f"the solve for {n_vertices:,} vertices takes about {needed / 1e9:.1f} GB, more "
+                f"the solve for {n_vertices:,} vertices takes up to {needed / 1e9:.1f} GB, more "
                 f"than --memory allows; larger cells (--sigma-xy, --sigma-luma) take less."
             )
 
