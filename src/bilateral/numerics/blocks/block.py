@@ -80,7 +80,7 @@ class BlockSums(NamedTuple):
     dtype: np.dtype[Any]
     """Dtype of the target in the solve."""
     sums: cpu.Observation
-    """Sums in float64."""
+    """Sums in float64; the weights are integers if there is no confidence."""
     finite: tuple[Array, Array]
     """Lowest and highest value of each channel over pixels that are finite in all channels."""
     largest_confidence: float
@@ -169,6 +169,9 @@ def splat_block(
         sums = cpu.splat_block(block.core, values, weights)
         if np.isfinite(largest):  # else the confidence is too large for float32, and `join` says so
             validation.confidence_value(weights, sums.invalid)
+    if weights is None:  # sums of ones: integers take less memory, and hold them exactly
+        smallest = np.min_scalar_type(int(sums.weight.max()))
+        sums = sums._replace(weight=sums.weight.astype(smallest))
     known = np.isfinite(values).all(axis=-1, keepdims=True)
     low = np.min(values, axis=(0, 1), where=known, initial=np.inf)
     high = np.max(values, axis=(0, 1), where=known, initial=-np.inf)
