@@ -206,7 +206,7 @@ def large_solve(
     """Return the function that solves in rows, or None if the files fit into memory."""
     limit = parse_memory(memory)
     paths = {name: path for name, path in inputs.items() if path is not None}
-    if not all(large.can_stream(path) and os.path.lexists(path) for path in paths.values()):
+    if not all(large.can_stream(path) and os.path.exists(path) for path in paths.values()):
         return None
     is_zarr = any(path.rstrip("/").lower().endswith(".zarr") for path in paths.values())
     is_zarr = is_zarr or common.output.rstrip("/").lower().endswith(".zarr")
