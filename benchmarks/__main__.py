@@ -9,6 +9,7 @@ BENCHMARKS = {
     "torch": "benchmarks.speed.layer",
     "cli": "benchmarks.speed.cli",
     "scale": "benchmarks.speed.scale",
+    "cluster": "benchmarks.speed.cluster",
     "filters": "benchmarks.quality.filters",
     "supplement": "benchmarks.quality.supplement",
     "superres": "benchmarks.quality.superres",

@@ -5,7 +5,8 @@ A test without a mark is fast and always runs. The slow kinds of tests carry a m
 - ``interpreter``: Triton kernels, which run in Triton's interpreter where there is no GPU.
 - ``benchmark``: the benchmark commands from start to end.
 - ``stress``: many threads, killed processes, many repetitions, exhaustive sweeps.
-- ``browser``: tests that need a browser. ``cluster``: tests that start a Dask cluster.
+- ``browser``: tests that need a browser.
+- ``cluster``: Dask clusters of several processes.
 
 A few cases of each slow kind also carry the mark ``smoke``: they run with the fast tests.
 

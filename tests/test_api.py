@@ -123,6 +123,10 @@ API: dict[str, dict[str, str]] = {
             "(gray, scribbles, mask=None, *, preset='best', sigma_xy=None, sigma_luma=None, "
             "smoothness=None, reference_max=None)"
         ),
+        "colorize_video": (
+            "(frames, scribbles, *, preset='best', sigma_xy=None, sigma_luma=None, "
+            "smoothness=None, reference_max=None)"
+        ),
         "Colorizer": (
             "(gray, *, preset='best', sigma_xy=None, sigma_luma=None, smoothness=None, "
             "reference_max=None)"

@@ -28,6 +28,7 @@ CALLABLES: list[Any] = [
     tasks.Colorizer.colorize,
     tasks.align_depth,
     tasks.colorize,
+    tasks.colorize_video,
     tasks.defocus,
     tasks.match_blocks,
     tasks.refine_depth,

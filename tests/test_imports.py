@@ -183,7 +183,7 @@ def test_no_imports_form_a_cycle() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules
 
 
-EXTRAS = ("scipy", "skimage", "torch", "rich", "PIL", "triton", "typer", "matplotlib")
+EXTRAS = ("scipy", "skimage", "torch", "rich", "PIL", "triton", "typer", "matplotlib", "dask", "av")
 
 
 @pytest.mark.parametrize("module", ["bilateral", "bilateral.tasks", "bilateral.confidence"])

@@ -76,3 +76,17 @@ def superres(method: str, scene: str, factor: int) -> float | None:
     if method not in _ROWS or scene not in SCENES:
         return None
     return _ROWS[method][len(FACTORS) * SCENES.index(scene) + FACTORS.index(factor)]
+
+
+# Mean absolute error and RMSE in millimetres on KITTI's depth completion benchmark, test set.
+# Sources: IP-Basic's README (https://github.com/kujason/ip_basic); the others as listed in
+# https://github.com/alexklwong/awesome-state-of-depth-completion.
+KITTI_COMPLETION = {
+    "IP-Basic 2018, not trained": (302.60, 1288.46),
+    "surface geometry model 2021, not trained": (298.30, 1239.84),
+    "KBNet 2021, trained without truth": (256.76, 1069.47),
+    "NLSPN 2020, trained": (199.59, 741.68),
+    "PENet 2021, trained": (210.55, 730.08),
+    "CompletionFormer 2023, trained": (203.45, 708.87),
+    "BP-Net 2024, trained": (194.69, 684.90),
+}

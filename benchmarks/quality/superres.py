@@ -16,7 +16,7 @@ from benchmarks.common.opencv import Worker
 from benchmarks.common.published import FACTORS, SCENES
 from benchmarks.common.tables import at_most, behind, bullets, met, page, spread, table
 from benchmarks.common.timing import Timing, clock, geometric_mean
-from benchmarks.quality import baselines
+from benchmarks.quality import baselines, superres_photos
 from bilateral import BlockMeans
 from bilateral.filters import resize
 from bilateral.tasks import superres_depth
@@ -101,6 +101,8 @@ def cells(setting: Setting) -> Iterator[Cell]:
     for scene in real or [made(setting.quick)]:
         for factor in FACTORS[1:3] if setting.quick else FACTORS:
             yield Cell(f"{scene.name} x{factor}", partial(compare, scene, factor, setting), inputs)
+    if not setting.paper:
+        yield from superres_photos.cells(setting)
 
 
 def compare(scene: Scene, factor: int, setting: Setting) -> dict[str, Any]:
@@ -174,7 +176,7 @@ def _opencv(
 
 
 def summary(values: Values, _: Setting) -> Results:
-    cases = list(values.values())
+    cases = [value for value in values.values() if "methods" in value]
     rows = {name: _summarized(name, cases) for name in cases[0]["methods"]}
     quoted = {name: _published(name, cases) for name in QUOTED}
     nothing = dict.fromkeys(("errors", "mean", "seconds"))
@@ -298,7 +300,8 @@ def _losses(results: Results) -> list[str]:
 
 
 def details(values: Values) -> str:
-    rows = list(values.values())
+    rows = [value for value in values.values() if "methods" in value]
+    photographs = {name: value for name, value in values.items() if "ratios" in value}
     best = geometric_mean([row["methods"][BEST]["window"] for row in rows])
     near = [(row.get("difference") or 0) < NEAREST[row["factor"]] for row in rows]
     quoted = [published.superres("bilateral solver", row["scene"], row["factor"]) for row in rows]
@@ -309,7 +312,11 @@ def details(values: Values) -> str:
         f"the authors' files to .1, .1, .2, .4 at x2 to x16: {met(all(near))}",
         f"off the published numbers: {at_most(max(off, default=0.0), 0.03, '.3f')}",
     ]
-    return page(spread(values), bullets("## Targets", lines) if off else None)
+    return page(
+        spread({name: value for name, value in values.items() if name not in photographs}),
+        bullets("## Targets", lines) if off else None,
+        superres_photos.as_text(photographs),
+    )
 
 
 def draw(_: Values, results: Results, folder: Path) -> None:

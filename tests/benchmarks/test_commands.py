@@ -129,7 +129,11 @@ def test_the_supplements_command_makes_a_scene_without_data(tmp_path: Path) -> N
 @pytest.mark.benchmark
 def test_the_superres_command_makes_a_scene_without_data(tmp_path: Path) -> None:
     stored = results("superres", tmp_path, *no_opencv(tmp_path))
-    assert list(stored["values"]) == ["motorcycle x4", "motorcycle x8"]
+    photographs = "Motorcycle, photographs"
+    assert list(stored["values"]) == ["motorcycle x4", "motorcycle x8", photographs]
+    ratios = stored["values"][photographs]["ratios"]
+    assert ratios["none; right; x4"] < 0.9
+    assert max(ratios.values()) < 1.05
     methods = stored["results"]["methods"]
     assert methods[superres.PAPERS]["mean"] < methods["bicubic"]["mean"]
 
@@ -272,6 +276,16 @@ def test_the_cli_command_compares_with_a_loop(tmp_path: Path) -> None:
         loop = 100 * row["rates"]["command"] / row["rates"]["files"]
         assert row["percent_of_loop"] == pytest.approx(loop)  # of one repeat
         assert row["rates"].keys() == {"command", "files", "memory"}
+
+
+@pytest.mark.benchmark
+def test_the_cluster_command_finds_every_file_done_once(tmp_path: Path) -> None:
+    pytest.importorskip("typer", reason="the command line needs typer")
+    pytest.importorskip("imagecodecs", reason="PNG files need imagecodecs")
+    pytest.importorskip("distributed", reason="clusters need distributed")
+    stored = results("cluster", tmp_path)
+    assert [row["way"] for row in stored["runs"]] == ["jobs", "workers", "killed"]
+    assert all((row["code"], row["lines"], row["done"]) == (0, 24, 24) for row in stored["runs"])
 
 
 @pytest.mark.benchmark

@@ -179,6 +179,14 @@ def test_complete_says_what_is_wrong_with_a_list(here: Path, call: Main) -> None
     fails(refusal, "points.csv: expected lines of x, y and value in UTF-8")
 
 
+def test_many_points_outside_of_the_photograph_are_reported() -> None:
+    rows = np.array([[1, 1, 9.0], [0, 0, 1.0], [0, 3, 1.0], [1, 5, 2.0]])  # x and y swapped
+    with pytest.warns(UserWarning, match=r"points.csv: 2 of 4 points lie outside"):
+        found = scatter(rows, (2, 4), "points.csv")
+    assert np.isfinite(found).sum() == 2
+    scatter(rows[[0, 1] * 10 + [2]], (2, 4), "points.csv")
+
+
 def test_several_points_in_a_pixel_give_their_median() -> None:
     rows = np.array([[1, 1, 9.0], [1.2, 0.8, 2.0], [0.9, 1.1, 4.0], [0, 0, 1.0], [2, 0, np.nan]])
     found = scatter(rows, (2, 3), "points.csv")

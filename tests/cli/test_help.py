@@ -76,6 +76,7 @@ def test_starting_imports_no_codec() -> None:
     code = (
         "import sys; from bilateral.cli.main import main; main(['depth', '--help']);"
         "late = {'rich', 'PIL', 'imagecodecs', 'tifffile', 'OpenEXR', 'skimage', 'torch'};"
+        "late |= {'av', 'dask'};"
         "sys.exit(' '.join(late & sys.modules.keys()) or 0)"
     )
     import subprocess

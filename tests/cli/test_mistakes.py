@@ -201,7 +201,7 @@ def test_messages_of_the_library(here: Path, call: Main, monkeypatch: pytest.Mon
         ("stereo", "--max-disp", "Did you mean --max-disparity?"),
         ("depth", "--lam", "--smoothness is an option of solve, stereo, colorize, segment, not"),
         ("depth", "--overwrite", "Did you mean --force?"),
-        ("depth", "--workers", "Did you mean --jobs?"),
+        ("depth", "--threads", "Did you mean --jobs?"),
         (
             "defocus",
             "--invalid",

@@ -127,7 +127,7 @@ def test_stdout_may_be_a_file(here: Path) -> None:
 def test_many_results_need_a_folder(name: str, here: Path, call: Main) -> None:
     disk.folders(here, 2)
     before = sorted(here.iterdir())
-    outcome = call("depth", "depths", "photos", "-o", name)
+    outcome = call("superres", "depths", "photos", "-o", name)
     fails(outcome, "--output: expected a folder for many files", name, "slash", code=2)
     fails(call(*DEPTH, "-o", name.replace(".png", ".mkv")), "--output", ".png", code=2)
     assert sorted(here.iterdir()) == before

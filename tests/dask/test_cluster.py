@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ from distributed import Client, LocalCluster
 
 import bilateral
 import bilateral.dask
-import dask
 from support.block_chunks import same_bits
 
 Array = npt.NDArray[Any]

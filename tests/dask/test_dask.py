@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 import bilateral
 import bilateral.dask
-import dask
 from bilateral.numerics import blocks
 from support.block_chunks import chunks, outcome, same_bits
 from support.strategies import Problem, problems, references, seeds, white

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bilateral import tasks
+from bilateral.tasks.alignment import candidates
 
 Array = NDArray[Any]
 
@@ -142,6 +143,34 @@ def test_whole_noisy_map() -> None:
     assert info.inliers < 0.93 * known.sum()
     assert rmse(x) < 0.035
     assert np.isfinite(x).all()
+
+
+def test_a_whole_map_is_as_good_as_without_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choices are made on a sample of the points, the result comes from all of them."""
+    rng = np.random.default_rng(0)
+    metric = TRUTH * (1 + 0.05 * rng.normal(size=TRUTH.shape))
+    metric[rng.random(TRUTH.shape) < 0.1] = 9.0
+    expected, whole = tasks.align_depth(drifting(), metric, return_info=True)
+    monkeypatch.setattr(candidates, "_MOST_POINTS", 600)
+    x, info = tasks.align_depth(drifting(), metric, return_info=True)
+    assert info.points == whole.points == TRUTH.size
+    assert abs(info.inliers - whole.inliers) < 0.02 * TRUTH.size
+    assert rmse(x) < 1.2 * rmse(expected)
+    few = np.where(rng.random(TRUTH.shape) < 600 / TRUTH.size, metric, 0)
+    assert rmse(x) < 0.8 * rmse(tasks.align_depth(drifting(), few))
+    assert info.expected_error == pytest.approx(whole.expected_error, rel=0.3)
+
+
+def test_ten_points_are_no_worse_than_a_global_fit() -> None:
+    """Few points say little about the form and its residual: the result must not be far off."""
+    ratios = []
+    for seed in range(12):
+        relative = drifting(seed)
+        inverse = np.polyval(np.polyfit(relative.ravel(), 1 / TRUTH.ravel(), 1), relative)
+        x = tasks.align_depth(relative, points(10, seed + 50))
+        ratios.append(rmse(x) / rmse(1 / inverse))
+    assert np.exp(np.mean(np.log(ratios))) < 0.8
+    assert max(ratios) < 1.3
 
 
 def test_consistent_region_is_no_outlier() -> None:

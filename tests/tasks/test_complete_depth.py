@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bilateral import ConvergenceWarning
+from bilateral.filters.interpolation import interpolate_points
 from bilateral.tasks import complete_depth
+from bilateral.tasks.completion import candidates
 from bilateral.tasks.completion.blend import weigh
-from bilateral.tasks.completion.holdout import areas, held_out
+from bilateral.tasks.completion.features import edge_rank
+from bilateral.tasks.completion.holdout import distances, held_out, pixel_distances, shares
 from bilateral.tasks.completion.outliers import seen_through
 
 SHAPE = (96, 128)
@@ -139,6 +143,17 @@ def test_unknown_values_do_not_matter():
         np.testing.assert_array_equal(complete_depth(spoiled, photo, **options), expected)
 
 
+def test_depths_below_zero_are_unknown():
+    photo, truth = room()
+    points = sample(truth, 0.02)
+    spoiled = np.where(sample(np.full(SHAPE, 1.0), 0.01, seed=7) > 0, -3.0, points)
+    expected = complete_depth(np.where(spoiled > 0, spoiled, 0), photo, kind="depth")
+    np.testing.assert_array_equal(complete_depth(spoiled, photo, kind="depth"), expected)
+    with pytest.raises(ValueError, match="not above 0"):
+        complete_depth(np.full(SHAPE, -1.0), photo, kind="depth")
+    assert complete_depth(-points, photo).max() < 0
+
+
 def test_confidence_weighs_points():
     photo = np.full(SHAPE, 90, np.uint8)
     points = np.full(SHAPE, np.nan)
@@ -182,27 +197,76 @@ def test_returned_confidence_is_high_near_points():
 
 def test_better_candidates_weigh_more():
     values = np.linspace(1, 2, 200)
-    area = np.ones(200)
+    share = np.ones(200)
     noise = np.random.default_rng(0).normal(size=200)
-    weights = weigh(
-        [values + 0.1 * noise, values + 0.2 * noise, values + 0.4 * noise], values, area
-    )
+    weights = weigh([values + size * noise for size in (0.1, 0.12, 0.15, 0.4)], values, share)
     np.testing.assert_allclose(weights.sum(), 1)
-    assert weights[0] > 20 * weights[1] > 400 * weights[2]
+    assert weights[0] > 2 * weights[1] > 4 * weights[2] > 0
+    assert weights[3] == 0  # not worth a solve
+    alike = [values + 0.1 * noise] * 2
+    np.testing.assert_allclose(weigh(alike, values, share), 0.5)
+    assert weigh(alike, values, share, last_factor=0.9)[1] > 0.6
     nothing = np.empty(0)
     np.testing.assert_allclose(weigh([nothing, nothing], nothing, nothing), 0.5)
 
 
-def test_held_out_points_are_whole_blocks_of_scan_lines():
+def test_held_out_points_are_blocks_of_scan_lines_and_single_points():
     known = np.zeros((64, 200), bool)
     known[::16] = True
-    y, x = np.indices(known.shape)
-    line = np.clip((y + 8) // 16 * 16, 0, 48)
-    held = held_out(known, (line * 200 + x).astype(np.uint32))
+    nearest = interpolate_points(np.where(known, np.float32(1), np.float32(np.nan)))[1]
+    held = held_out(known, nearest)
     assert 0.1 < held.sum() / known.sum() < 0.4
     runs = np.diff(np.flatnonzero(np.diff(np.pad(held[16], 1).astype(int))))[::2]
-    assert runs.min() >= 8
-    assert areas(held, (line * 200 + x).astype(np.uint32)).sum() > 8 * held.sum()
+    assert runs.max() >= 8
+    assert runs.min() == 1
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_distances_to_the_nearest_points(seed):
+    rng = np.random.default_rng(seed)
+    known = rng.random(rng.integers(2, 30, 2)) < 0.2
+    known[0, 0] = known[-1, -1] = True
+    held = known & (rng.random(known.shape) < 0.3)
+    held[0, 0] = False
+    rest = known & ~held
+    nearest = interpolate_points(np.where(rest, np.float32(1), np.float32(np.nan)))[1]
+
+    def exact(at):
+        steps = np.argwhere(at)[:, np.newaxis] - np.argwhere(rest)
+        return np.sqrt((steps**2).sum(axis=2).min(axis=1))
+
+    np.testing.assert_allclose(distances(held, nearest), exact(held))
+    box = np.zeros(known.shape, bool)
+    box[: np.flatnonzero(rest.any(axis=1))[-1] + 1, : np.flatnonzero(rest.any(axis=0))[-1] + 1] = 1
+    np.testing.assert_allclose(pixel_distances(rest, nearest), exact(box))
+
+
+def test_held_out_points_stand_for_pixels_as_far_from_points():
+    pixels = np.repeat([1.0, 2.0, 8.0], [100, 50, 50])
+    share = shares(np.array([1.0, 1.0, 1.0, 2.0]), pixels)
+    assert share[0] == share[1] == share[2]
+    np.testing.assert_allclose(share[:3].sum() / share.sum(), 0.5)  # 2 stands for 8, too
+
+
+def test_feature_points_have_a_high_rank():
+    rng = np.random.default_rng(0)
+    photo = np.kron(rng.integers(0, 256, (10, 10, 3)), np.ones((20, 20, 1)))
+    known = rng.random(photo.shape[:2]) < 0.02
+    assert 0.4 < edge_rank(photo, known) < 0.6
+    known[:] = False
+    known[19::20, 19::20] = True
+    assert edge_rank(photo, known) > 0.8
+    assert edge_rank(np.zeros((5, 7, 1)), np.ones((5, 7), bool)) == 0.5
+
+
+def test_solves_that_do_not_converge_are_mended(monkeypatch, recwarn):
+    photo, truth = room()
+    points = sample(truth, 0.02)
+    expected = complete_depth(points, photo)
+    monkeypatch.setattr(candidates, "_MOST_STEPS", 1)
+    mended = complete_depth(points, photo)
+    assert mean_error(mended, truth) < 2 * mean_error(expected, truth)
+    assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
 
 
 def test_errors_name_the_argument():

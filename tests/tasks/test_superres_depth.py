@@ -218,6 +218,28 @@ def test_an_unrelated_photo_does_no_harm(factor: int, noise: float, name: str) -
     assert rmse(found, depth) <= 1.01 * rmse(resize.bicubic(low, depth.shape), depth)
 
 
+@pytest.mark.parametrize("factor", [4, 8])
+@pytest.mark.parametrize("noise", [5.0, 30.0])
+@pytest.mark.parametrize("name", ["another scene", "texture", "constant"])
+def test_noise_does_not_hide_an_unrelated_photo(factor: int, noise: float, name: str) -> None:
+    _, depth = scene((128, 160))
+    photos = unrelated_photos(depth.shape)
+    photos["constant"] = np.full_like(photos["texture"], 128)
+    low = lowered(depth, (128 // factor, 160 // factor), noise)
+    found = superres_depth(low, photos[name])
+    assert rmse(found, depth) <= 1.02 * rmse(resize.bicubic(low, depth.shape), depth)
+
+
+@pytest.mark.parametrize("photo_noise", [0.0, 20.0])
+def test_a_noisy_photo_of_the_scene_still_helps(photo_noise: float) -> None:
+    photo, depth = scene((128, 160))
+    rng = np.random.default_rng(6)
+    photo = np.clip(photo + photo_noise * rng.normal(size=photo.shape), 0, 255).astype(np.uint8)
+    low = lowered(depth, (32, 40), 20.0)
+    found = superres_depth(low, photo)
+    assert rmse(found, depth) < 0.75 * rmse(resize.bicubic(low, depth.shape), depth)
+
+
 def test_a_photo_unrelated_in_one_half_helps_in_the_other() -> None:
     photo, depth = scene((128, 256))
     related = np.s_[:, :128]

@@ -1,6 +1,6 @@
 """Data types of a command: its inputs, the function for one set of files, and its result."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -36,6 +36,18 @@ class FileSet(NamedTuple):
     """Suffix of the output file."""
 
 
+class VideoInput(NamedTuple):
+    """A video, frame by frame."""
+
+    frames: Iterator[Mapping[str, Array]]
+    """Arrays of each frame by the names of the inputs."""
+    sparse: Mapping[str, Mapping[int, Path]]
+    """Files that belong to some frames only, by the name of the input and the number of the frame
+    from 0."""
+    suffix: str
+    """Suffix of single frames of the result."""
+
+
 @dataclass(frozen=True)
 class Command:
     """A command with its options, ready for any number of files."""
@@ -54,6 +66,13 @@ class Command:
     """Runs the command on files that do not fit into memory, in place of everything else."""
     in_order: bool = False
     """Whether files are the frames of a video: one at a time, in the order of their numbers."""
+
+    frames: Callable[[VideoInput], Iterator[Array]] | None = None
+    """Processes a video; yields the frames of the result, in the dtype of the file."""
+    sparse: Sequence[str] = ()
+    """Inputs that only some frames of a video have."""
+    video: bool = False
+    """Whether folders are the frames of one video that is processed as a whole."""
 
     @property
     def pair(self) -> tuple[str, str]:

@@ -11,9 +11,13 @@ from bilateral.cli.errors import UsageError
 from bilateral.cli.files import outputs
 from bilateral.cli.files.output_plan import OutputPlan, check_folder, check_writable
 from bilateral.cli.files.pairing import Pairing, pair
-from bilateral.cli.files.sources import expand
+from bilateral.cli.files.sources import Source, expand
+from bilateral.cli.running.job import Job
+from bilateral.cli.video import plan as video_plan
 from bilateral.io.errors import FileError
 from bilateral.io.messages import printable
+from bilateral.io.video import SUFFIXES as VIDEO_SUFFIXES
+from bilateral.io.video import is_video
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,10 @@ class Plan:
 
     pairing: Pairing
     output_path: Callable[[Path, str], Path]
+    video: bool = False
+    """Whether the files are videos."""
+    visible: bool = False
+    """Whether a single video may show its progress."""
 
     def input_path(self, key: str) -> Path:
         """Return the file that names the result of a key."""
@@ -31,21 +39,57 @@ class Plan:
         """Return the files of a key by the names of their inputs."""
         return {name: source.find(key) for name, source in self.pairing.sources.items()}
 
+    def job(self, key: str) -> Job:
+        """Return the files of a key and the path of its result, or the reason why they lack."""
+        try:
+            input_path = self.input_path(key)
+        except FileError as error:
+            return Job(key, key, problem=str(error))
+        output = self.output_path(input_path, key)
+        try:
+            alone = self.visible and not self.pairing.many
+            paths = self.paths(key)
+            return Job(key, str(input_path), output, paths, video=self.video, alone=alone)
+        except FileError as error:
+            return Job(key, str(input_path), output, problem=str(error))
+
 
 def make_plan(command: Command, common: CommonOptions) -> Plan:
     """Find all files and check the options; make the output folder of many files."""
     _check_options(common)
+    if command.in_order and (common.clustered or common.shard is not None):
+        raise UsageError(
+            "--video: expected no --workers, --scheduler or --shard beside it: each frame needs "
+            "those before."
+        )
     arguments = {**command.inputs, "truth": common.truth}
-    sources = {name: expand(text) for name, text in arguments.items() if text is not None}
-    names = command.pair
+    given = {name: text for name, text in arguments.items() if text is not None}
+    names, one_video = command.pair, video_plan.is_one_video(command, common)
+    if one_video:
+        sources = {name: Source(text, Path(text)) for name, text in given.items()}
+    else:
+        suffixes = VIDEO_SUFFIXES if command.frames is not None else ()
+        sources = {name: expand(text, suffixes) for name, text in given.items()}
     pairing = pair(sources, names, command.lead or names[0], common.pair)
-    suffix = outputs.format_suffix(common.format)
-    plan = Plan(
-        pairing,
-        outputs.output_paths(common.output, pairing.many, command.default_suffix, suffix),
-    )
+    plan = Plan(pairing, *_output_paths(command, common, pairing, one_video))
     _check_outputs(plan, common)
     return plan
+
+
+def _output_paths(
+    command: Command, common: CommonOptions, pairing: Pairing, one_video: bool
+) -> tuple[Callable[[Path, str], Path], bool, bool]:
+    """Return the function that names results, and the entries of a plan about videos."""
+    leading = pairing.sources[pairing.leading]
+    found = [path for paths in leading.many.values() for path in paths]
+    if not one_video and not video_plan.has_videos(command, found):
+        suffix = outputs.format_suffix(common.format)
+        paths = outputs.output_paths(common.output, pairing.many, command.default_suffix, suffix)
+        return paths, False, False
+    video_plan.check_options(common)
+    if one_video:
+        return video_plan.output_paths(command, common), True, not common.clustered
+    return video_plan.many_output_paths(command, common), True, False
 
 
 def _check_options(common: CommonOptions) -> None:
@@ -59,6 +103,12 @@ def _check_options(common: CommonOptions) -> None:
         raise UsageError("--output: stdout is a terminal; redirect it to a file or a program.")
     if to_stdout and common.preview:
         raise UsageError("--preview: a result on stdout has no folder for it; use --report.")
+    if common.scheduler is not None and common.workers is not None:
+        raise UsageError("--scheduler and --workers exclude each other.")
+    if common.clustered and common.jobs is not None:
+        raise UsageError("--jobs: a cluster has one job per thread of its workers; leave it out.")
+    if common.clustered and to_stdout:
+        raise UsageError("--output: workers of a cluster cannot write to stdout; name a file.")
     if common.force and common.skip_existing:
         raise UsageError("--force and --skip-existing exclude each other.")
     if common.range is not None and not common.range[0] < common.range[1]:
@@ -90,9 +140,17 @@ def _check_outputs(plan: Plan, common: CommonOptions) -> None:
         files.add_output(report, "the report")
         outputs.refuse_existing(report, common.force)
         check_writable(report)
+    if common.manifest is not None:
+        files.add_output(Path(common.manifest), "the manifest")
+        check_writable(Path(common.manifest))
     if plan.pairing.many:
         outputs.make_folder(Path(common.output))
         check_folder(Path(common.output))
     elif not to_stdout:
         for key in complete:
-            check_writable(plan.output_path(plan.input_path(key), key))
+            path = plan.output_path(plan.input_path(key), key)
+            if plan.video and not is_video(path):  # a folder of frames
+                outputs.make_folder(path)
+                check_folder(path)
+            else:
+                check_writable(path)

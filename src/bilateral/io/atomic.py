@@ -1,12 +1,14 @@
 """Write files atomically: a file is complete or absent, even if the program is killed."""
 
+import filecmp
 import os
 import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,12 +18,19 @@ from bilateral.io.messages import os_reason, printable
 PREFIX, SUFFIX = ".bilateral-", ".tmp"
 """Name of a temporary file that a killed process may leave: hidden, and of no known format."""
 
+_tag: ContextVar[str] = ContextVar("tag", default="")
 _lock = threading.Lock()
 _unfinished: set[str] = set()
 _closed = False
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = True) -> None:
+def write_bytes(
+    path: str | os.PathLike[str],
+    data: bytes,
+    *,
+    overwrite: bool = True,
+    accept_same: bool = False,
+) -> None:
     """Write a temporary file in the same folder, then rename it to `path`.
 
     Parameters
@@ -32,9 +41,23 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = 
     data : bytes
     overwrite : bool
         Allow to replace an existing file.
+    accept_same : bool
+        Without `overwrite`, accept an existing file that has the same content.
     """
+    with _kind_errors(path):
+        real = os.path.realpath(path)
+        try:
+            _write(real, data, overwrite)
+        except FileExistsError:
+            if not (accept_same and Path(real).read_bytes() == data):
+                raise
+
+
+@contextmanager
+def _kind_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the errors of the system into a `FileError` that names a path."""
     try:
-        _write(os.path.realpath(path), data, overwrite)
+        yield
     except FileExistsError:
         raise AlreadyExistsError(printable(path)) from None
     except IsADirectoryError:
@@ -86,6 +109,46 @@ def _remove(name: str) -> None:
     shutil.rmtree(name, ignore_errors=True)
 
 
+class Tag:
+    """A name that the temporary files of one run have in common, in all its processes.
+
+    Parameters
+    ----------
+    text : str, optional
+        Default: a new one.
+    """
+
+    def __init__(self, text: str | None = None) -> None:
+        self.text = secrets.token_hex(8) if text is None else text
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Let temporary files of this thread have the tag."""
+        before = _tag.set(self.text)
+        try:
+            yield
+        finally:
+            _tag.reset(before)
+
+    def mark(self, folder: Path) -> None:
+        """Make an empty file in a folder, by which other machines recognize the folder."""
+        with _kind_errors(folder):
+            self._marker(folder).touch(exist_ok=False)
+
+    def marks(self, folder: Path) -> bool:
+        """Return whether a folder is the marked one."""
+        return self._marker(folder).exists()
+
+    def remove(self, folders: Iterable[Path]) -> None:
+        """Remove all files with the tag, such as those that killed processes left."""
+        for folder in folders:
+            for path in folder.glob(f"{PREFIX}{self.text}*{SUFFIX}"):
+                path.unlink(missing_ok=True)
+
+    def _marker(self, folder: Path) -> Path:
+        return folder / f"{PREFIX}{self.text}{SUFFIX}"
+
+
 def abandon() -> None:
     """Remove all temporary files, and let no thread write another file."""
     global _closed
@@ -96,36 +159,106 @@ def abandon() -> None:
         _unfinished.clear()
 
 
-def _write(path: str, data: bytes, overwrite: bool) -> None:
-    replaced = None
-    with suppress(FileNotFoundError):
-        replaced = os.stat(path)
-        if stat.S_ISDIR(replaced.st_mode):
-            raise IsADirectoryError
-        if not stat.S_ISREG(replaced.st_mode):
-            Path(path).write_bytes(data)
+class Replacement:
+    """A temporary file beside `path`, which gets this name if the block ends without an error.
+
+    Entering it returns the name of the temporary file.
+
+    Parameters
+    ----------
+    path : path
+        As for `write_bytes`, but no device or pipe.
+    overwrite, accept_same : bool
+        As for `write_bytes`.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, overwrite: bool, accept_same: bool = False
+    ) -> None:
+        self._given, self._path, self._overwrite = path, os.path.realpath(path), overwrite
+        self._accept_same = accept_same and not overwrite
+
+    def __enter__(self) -> str:
+        with _kind_errors(self._given):
+            replaced = _replaced(self._path, self._overwrite or self._accept_same)
+            self._temporary = _new_name(self._path)
+            _create(self._temporary, replaced).close()
+        return self._temporary
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            _discard(self._temporary)
             return
-        if not overwrite:
-            raise FileExistsError
-    temporary = os.path.join(os.path.dirname(path), f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+        with _kind_errors(self._given):
+            try:
+                with open(self._temporary, "rb") as file:
+                    os.fsync(file.fileno())
+                _finish(self._temporary, self._path, self._overwrite)
+            except FileExistsError:
+                same = self._accept_same and self._is_same()
+                _discard(self._temporary)
+                if not same:
+                    raise
+            except BaseException:
+                _discard(self._temporary)
+                raise
+
+    def _is_same(self) -> bool:
+        return filecmp.cmp(self._temporary, self._path, shallow=False)
+
+
+def _write(path: str, data: bytes, overwrite: bool) -> None:
+    replaced = _replaced(path, overwrite)
+    if replaced is not None and not stat.S_ISREG(replaced.st_mode):
+        Path(path).write_bytes(data)
+        return
+    temporary = _new_name(path)
     try:
-        with _lock:
-            if _closed:
-                raise InterruptedError("interrupted")
-            _unfinished.add(temporary)
         with _create(temporary, replaced) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        with _lock:  # so that `abandon` runs before or after both lines, never between them
-            _rename(temporary, path, overwrite)
-            _unfinished.discard(temporary)
+        _finish(temporary, path, overwrite)
     except BaseException:
-        with _lock:
-            _unfinished.discard(temporary)
-            with suppress(OSError):
-                os.unlink(temporary)
+        _discard(temporary)
         raise
+
+
+def _replaced(path: str, overwrite: bool) -> os.stat_result | None:
+    """Return the status of the file that is replaced, if there is one and it may be replaced."""
+    try:
+        replaced = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(replaced.st_mode):
+        raise IsADirectoryError
+    if stat.S_ISREG(replaced.st_mode) and not overwrite:
+        raise FileExistsError
+    return replaced
+
+
+def _new_name(path: str) -> str:
+    """Return a new name in the folder of a path; the file is removed if the program is stopped."""
+    name = f"{PREFIX}{_tag.get()}{secrets.token_hex(8)}{SUFFIX}"
+    temporary = os.path.join(os.path.dirname(path), name)
+    with _lock:
+        if _closed:
+            raise InterruptedError("interrupted")
+        _unfinished.add(temporary)
+    return temporary
+
+
+def _finish(temporary: str, path: str, overwrite: bool) -> None:
+    with _lock:  # so that `abandon` runs before or after both lines, never between them
+        _rename(temporary, path, overwrite)
+        _unfinished.discard(temporary)
+
+
+def _discard(temporary: str) -> None:
+    with _lock:
+        _unfinished.discard(temporary)
+        with suppress(OSError):
+            os.unlink(temporary)
 
 
 def _create(path: str, replaced: os.stat_result | None) -> BinaryIO:

@@ -1,7 +1,7 @@
 """The paper's applications, each a recipe of a solver, a confidence and filters."""
 
 from bilateral.tasks.alignment import AlignInfo, align_depth
-from bilateral.tasks.colorize import Colorizer, colorize
+from bilateral.tasks.colorize import Colorizer, colorize, colorize_video
 from bilateral.tasks.completion import complete_depth
 from bilateral.tasks.defocus import defocus
 from bilateral.tasks.depth import DepthStream, refine_depth
@@ -15,6 +15,7 @@ __all__ = [
     "DepthStream",
     "align_depth",
     "colorize",
+    "colorize_video",
     "complete_depth",
     "defocus",
     "match_blocks",

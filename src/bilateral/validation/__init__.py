@@ -90,10 +90,12 @@ from bilateral.validation.tasks import (
     strokes_not_swapped,
 )
 from bilateral.validation.videos import (
+    frames_of_scribbles,
     is_video,
     options_of_video,
     per_frame,
     same_frame_shape,
+    same_frames,
     video_reference,
 )
 from bilateral.validation.weights import (
@@ -137,6 +139,7 @@ __all__ = [
     "flag",
     "floating_array",
     "fraction",
+    "frames_of_scribbles",
     "height_and_width",
     "hole_value",
     "image",
@@ -172,6 +175,7 @@ __all__ = [
     "relative_depth",
     "result_dtype",
     "same_frame_shape",
+    "same_frames",
     "same_shape",
     "scene_depth",
     "scores",

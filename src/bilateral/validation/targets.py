@@ -95,13 +95,13 @@ def lowres_depth(
     return Target(values, depth.shape, result)
 
 
-def some_known(name: str, known: Array) -> None:
-    """Raise if no pixel of a depth map is known."""
+def some_known(name: str, known: Array, *, positive: bool = False) -> None:
+    """Raise if no pixel of a depth map is known; `positive`: known values are above 0."""
     if not known.any():
         raise ValueError(
-            f"{name}: expected at least one known pixel, got none: all are NaN or infinite, equal "
-            f"to an invalid value, or 0 in mask or confidence. Check these, and the file that the "
-            f"map comes from."
+            f"{name}: expected at least one known pixel, got none: all are "
+            f"{'not above 0, ' if positive else ''}NaN or infinite, equal to an invalid value, or "
+            f"0 in mask or confidence. Check these, and the file that the map comes from."
         )
 
 

@@ -1,5 +1,6 @@
 """Check videos: maps and photographs with a first axis of frames."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,4 +60,25 @@ def same_frame_shape(shape: tuple[int, ...], before: tuple[int, ...] | None) -> 
         raise ValueError(
             f"reference: expected the size of the frames before, {before}, got {shape}. "
             f"Call reset() before frames of another size, or use a stream for each camera."
+        )
+
+
+def same_frames(
+    kind: tuple[tuple[int, ...], np.dtype[Any]], first: tuple[tuple[int, ...], np.dtype[Any]]
+) -> None:
+    """Raise if a frame has another shape or dtype than the first one."""
+    if kind != first:
+        raise ValueError(
+            f"frames: expected the shape and dtype of the first frame, {first[0]} {first[1]}, got "
+            f"{kind[0]} {kind[1]}. Bring all frames to one size."
+        )
+
+
+def frames_of_scribbles(numbers: Sequence[int], frames: int) -> None:
+    """Raise if strokes belong to a frame that a video does not have."""
+    wrong = [number for number in numbers if not 0 <= number < frames]
+    if wrong:
+        raise ValueError(
+            f"scribbles: expected numbers of frames from 0 to {frames - 1}, got {wrong[0]}. The "
+            f"video has {frames} frames."
         )

@@ -87,6 +87,10 @@ Memory = Annotated[
         metavar="SIZE",
     ),
 ]  # fmt: skip
+Video = Annotated[
+    bool,
+    typer.Option("--video", help="The files of a folder are the frames of one video."),
+]
 
 _CELL_XY = "Size of a grid cell in pixels."
 _CELL_LUMA = "Size of a grid cell in brightness, in 8-bit grey levels."

@@ -11,7 +11,18 @@ from typing import Any
 import bilateral
 from bilateral.io import formats
 
-_PACKAGES = ("numpy", "typer", "rich", "pillow", "imagecodecs", "tifffile", "OpenEXR", "torch")
+_PACKAGES = (
+    "numpy",
+    "typer",
+    "rich",
+    "pillow",
+    "imagecodecs",
+    "tifffile",
+    "OpenEXR",
+    "av",
+    "distributed",
+    "torch",
+)
 _CODEC_OF_MODULE = {
     "png": "imagecodecs",
     "jpeg_bmp": "PIL",

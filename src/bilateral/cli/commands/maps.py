@@ -3,7 +3,7 @@
 Each one reads its files, calls the library and returns the result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 import bilateral
 from bilateral import tasks
-from bilateral.cli.command import Command, FileSet, Result
+from bilateral.cli.command import Command, FileSet, Result, VideoInput
 from bilateral.cli.commands import arguments as args
 from bilateral.cli.commands.large import large_solve
 from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.display.warning_log import discard_warnings
 from bilateral.cli.errors import UsageError
 from bilateral.cli.files.maps import MapFiles
 from bilateral.cli.files.mistakes import (
@@ -25,6 +26,10 @@ from bilateral.cli.files.mistakes import (
     refuse_smaller_photo,
 )
 from bilateral.cli.files.units import Units
+from bilateral.cli.files.video_maps import stack_frames
+from bilateral.cli.video.windows import Window
+from bilateral.io.errors import FileError
+from bilateral.validation import ZeroDepthWarning
 
 Array = NDArray[Any]
 
@@ -45,6 +50,7 @@ def solve(
     smooth: args.Smooth = None,
     invalid: args.Invalid = [],  # noqa: B006
     reference_max: args.ReferenceMax = None,
+    video: args.Video = False,
     memory: args.Memory = None,
     *,
     common: CommonOptions,
@@ -52,6 +58,8 @@ def solve(
     """Smooth any map so that it follows the edges of a photograph.
 
     Example: bilateral solve photo.jpg noisy.tif -o smooth.tif --smoothness 16
+
+    A video: bilateral solve photo.mp4 noisy.mkv -o smooth.mkv --sigma-t 4
 
     Few known pixels: bilateral solve photo.jpg sparse.tif -o dense.tif --smoothness auto
 
@@ -84,9 +92,30 @@ def solve(
     def read_truth(path: Path) -> Array:
         return maps.units.from_file(maps.reader.array(path))
 
+    def solve_frames(given: VideoInput) -> Iterator[Array]:
+        frames = map(maps.video_frame, given.frames)
+        if sigma_t is None:
+            for frame in frames:
+                x = solve_map(frame.values, frame.photo, frame.confidence, frame.working_dtype)
+                yield maps.frame_to_file(x, frame, given.suffix)
+            return
+        for window, kept in Window.of_cells(sigma_t).over(frames):
+            values, photos, weights = stack_frames(window)
+            x = solve_map(values, photos, weights, window[0].working_dtype)
+            for refined, frame in zip(x[kept], window[kept], strict=True):
+                yield maps.frame_to_file(refined, frame, given.suffix)
+
     inputs = {"reference": reference, "target": target, "confidence": confidence}
     run_large = large_solve(inputs, memory, arguments, maps.units, common)
-    return Command(inputs, process, read_truth, lead="target", run_large=run_large)
+    return Command(
+        inputs,
+        process,
+        read_truth,
+        lead="target",
+        frames=solve_frames,
+        video=video,
+        run_large=run_large,
+    )
 
 
 def depth(
@@ -110,9 +139,7 @@ def depth(
     sigma_xy: args.SigmaXYAuto = None,
     sigma_luma: args.SigmaLuma = 8.0,
     sigma_chroma: args.SigmaChroma = 8.0,
-    video: Annotated[
-        bool, typer.Option("--video", help="The files are frames of a video: steady them in time.")
-    ] = False,
+    video: args.Video = False,
     *,
     common: CommonOptions,
 ) -> Command:
@@ -124,13 +151,16 @@ def depth(
 
     Many files: bilateral depth depths/ photos/ -o refined/ --skip-existing
 
-    A video: bilateral depth depths/ photos/ -o refined/ --video --invalid 0
+    A video: bilateral depth depth.mkv photo.mp4 -o refined.mkv --invalid 0
+
+    Its frames: bilateral depth depths/ photos/ -o refined/ --video --invalid 0
     """
     maps = _map_files(common, depth_scale, invalid)
     tuned = (scale, sigma_xy) != (None, None) or (sigma_luma, sigma_chroma) != (8.0, 8.0)
-    if video and (preset != "sensor" or tuned):
+    plain = preset == "sensor" and not tuned
+    if video and not plain:
         raise UsageError("--video: expected no --preset, --scale or --sigma-... beside it.")
-    stream = tasks.DepthStream(reference_max=reference_max, dtype=np.float32)
+    stream = tasks.DepthStream(reference_max=reference_max, dtype=np.float32) if video else None
 
     def process(files: FileSet) -> Result:
         path = files.paths["depth"]
@@ -141,7 +171,7 @@ def depth(
 
         def refine(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
             refuse_smaller_map(path, values, photo)
-            if video:
+            if stream is not None:
                 return stream.push(values, photo, weights, known).astype(dtype, copy=False)
             return tasks.refine_depth(
                 values,
@@ -159,8 +189,17 @@ def depth(
 
         return maps.refine(files, raw, refine)
 
+    def refine_frames(given: VideoInput) -> Iterator[Array]:
+        if not plain:
+            raise FileError("a video takes no --preset, --scale or --sigma-...; leave them out.")
+        past = tasks.DepthStream(reference_max=reference_max, dtype=np.float32)
+        with discard_warnings((ZeroDepthWarning,) if invalid else ()):
+            for frame in map(maps.video_frame, given.frames):
+                x = past.push(frame.values, frame.photo, frame.confidence, frame.mask)
+                yield maps.frame_to_file(x, frame, given.suffix)
+
     inputs = {"depth": depth, "reference": reference, "confidence": confidence, "mask": mask}
-    return Command(inputs, process, maps.read_truth, in_order=video)
+    return Command(inputs, process, maps.read_truth, in_order=video, frames=refine_frames)
 
 
 def superres(

@@ -74,6 +74,33 @@ class CommonOptions:
             metavar="RULE|FILE", autocompletion=_complete_pair,
         ),
     ] = "name"  # fmt: skip
+    shard: Annotated[
+        str | None,
+        option(
+            MANY_FILES, "Process only this part of the files, from 1 to N, as in arrays of jobs.",
+            metavar="I/N",
+        ),
+    ] = None  # fmt: skip
+    manifest: Annotated[
+        str | None,
+        option(
+            MANY_FILES,
+            "File of JSON lines to write, one per file. If it exists, the run continues.",
+            metavar="FILE",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        option(MANY_FILES, "Start a Dask cluster of N processes on this machine.", min=1,
+               metavar="N"),
+    ] = None  # fmt: skip
+    scheduler: Annotated[
+        str | None,
+        option(
+            MANY_FILES, "Address or file of a running Dask scheduler, to use its workers.",
+            metavar="ADDRESS",
+        ),
+    ] = None  # fmt: skip
     json: Annotated[
         bool, option(MANY_FILES, "Print one line of JSON per file to stdout.", "--json")
     ] = False
@@ -100,6 +127,11 @@ class CommonOptions:
         bool, option(None, "Print each error and warning on its own line.", "--verbose", "-v")
     ] = False
     debug: Annotated[bool, option(None, "Print the traceback of errors.", "--debug")] = False
+
+    @property
+    def clustered(self) -> bool:
+        """Whether a Dask cluster processes the files."""
+        return self.workers is not None or self.scheduler is not None
 
     def reader(self) -> Reader:
         """Return a reader with the limit, the key and the page of these options."""

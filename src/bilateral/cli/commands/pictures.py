@@ -3,15 +3,17 @@
 Each one reads its files, calls the library and returns the result.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import typer
 from numpy.typing import NDArray
 
 from bilateral import tasks
-from bilateral.cli.command import Command, FileSet, Result
+from bilateral.cli.command import Command, FileSet, Result, VideoInput
 from bilateral.cli.commands import arguments as args
 from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.files.inputs import without_alpha
 from bilateral.cli.files.labels import LABEL_FORMATS, best_class, labels_for_file
 from bilateral.cli.files.mistakes import (
     read_map,
@@ -22,6 +24,7 @@ from bilateral.cli.files.mistakes import (
 )
 from bilateral.cli.files.outputs import output_dtype, photo_for_format
 from bilateral.cli.files.units import Units
+from bilateral.cli.video.strokes import FrameStrokes
 from bilateral.tasks.segmentation.policy import CONFIDENCES
 
 Array = NDArray[Any]
@@ -101,6 +104,7 @@ def colorize(
     sigma_luma: args.SigmaLumaAuto = None,
     smoothness: args.SmoothnessAuto = None,
     reference_max: args.ReferenceMax = None,
+    video: args.Video = False,
     *,
     common: CommonOptions,
 ) -> Command:
@@ -109,6 +113,9 @@ def colorize(
     Paint strokes on the photograph in any paint program and save it under another name.
 
     Example: bilateral colorize gray.png scribbled.png -o colour.png
+
+    A video, with strokes on frames such as strokes/0012.png: bilateral colorize gray.mp4 strokes/
+    -o colour.mp4
     """
     reader = common.reader()
 
@@ -129,8 +136,36 @@ def colorize(
         )
         return Result(_photo_for_file(x, common, files), x, photo, strokes[..., :3])
 
+    def colorize_frames(given: VideoInput) -> Iterator[Array]:
+        masks = given.sparse.get("mask", {})
+        strokes = FrameStrokes(given.sparse["scribbles"], masks, reader)
+
+        def photos() -> Iterator[Array]:
+            for frame in given.frames:
+                strokes.frame = without_alpha(frame["gray"])
+                yield strokes.frame
+
+        coloured = tasks.colorize_video(
+            photos(),
+            strokes,
+            preset=preset,
+            sigma_xy=sigma_xy,
+            sigma_luma=sigma_luma,
+            smoothness=smoothness,
+            reference_max=reference_max,
+        )
+        return (_photo_for_file(x, common, FileSet({}, given.suffix)) for x in coloured)
+
     inputs = {"gray": gray, "scribbles": scribbles, "mask": mask}
-    return Command(inputs, process, reader.photo, "photo")
+    return Command(
+        inputs,
+        process,
+        reader.photo,
+        "photo",
+        frames=colorize_frames,
+        sparse=("scribbles", "mask"),
+        video=video,
+    )
 
 
 def segment(

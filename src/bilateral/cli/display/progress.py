@@ -27,8 +27,8 @@ class BatchProgress:
 
     Parameters
     ----------
-    total : int
-        Number of files.
+    total : int, optional
+        Number of files, if it is known.
     many : bool
         Show a bar and a table. Otherwise the summary is one line.
     interactive : bool
@@ -37,16 +37,20 @@ class BatchProgress:
         If true, nothing is shown.
     clock : function
         Returns the time in seconds.
+    noun : str
+        What is counted.
     """
 
     def __init__(
         self,
-        total: int,
+        total: int | None,
         many: bool,
         interactive: bool,
         quiet: bool = False,
         clock: Callable[[], float] = time.perf_counter,
+        noun: str = "files",
     ) -> None:
+        self._noun = noun
         self._many, self._interactive, self._clock = many, interactive, clock
         self._start = self._last_line = clock()
         self._total, self._finished, self._processed = total, 0, 0
@@ -73,8 +77,12 @@ class BatchProgress:
 
     def advance(self, record: "Record") -> None:
         """Count one more file."""
+        self.count(processed=record.status != "skipped")
+
+    def count(self, *, processed: bool = True) -> None:
+        """Count one more; `processed` tells whether it took any work."""
         self._finished += 1
-        self._processed += record.status != "skipped"
+        self._processed += processed
         if self._bar is not None:
             self._bar.update(self._task, advance=1, rate=f"{self._rate():.1f}/s")
         elif self._plain:
@@ -90,8 +98,9 @@ class BatchProgress:
             return
         self._last_line, self._lines = self._clock(), self._lines + 1
         rate = self._rate()
-        text = f"{self._finished} of {self._total} files, {rate:.3g}/s"
-        if not is_last and rate > 0:
+        total = "" if self._total is None else f" of {self._total}"
+        text = f"{self._finished}{total} {self._noun}, {rate:.3g}/s"
+        if self._total is not None and self._finished < self._total and rate > 0:
             text += f", {duration((self._total - self._finished) / rate)} left"
         print_message(text)
 

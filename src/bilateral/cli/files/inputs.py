@@ -28,24 +28,18 @@ class Reader:
 
     def photo(self, path: Path) -> Array:
         """Read a photograph, gray or RGB, without its alpha channel."""
-        array = self.array(path)
-        if array.ndim >= 3 and array.shape[-1] in (2, 4):
-            array = array[..., :-1]
-        return array[..., 0] if array.ndim >= 3 and array.shape[-1] == 1 else array
+        return without_alpha(self.array(path))
 
     def single_channel(self, path: Path, *, labels: bool = False) -> Array:
         """Read an array with one number per pixel, also from a gray picture saved as RGB."""
         array = self.array(path, labels=labels)
-        if array.ndim == 3 and array.shape[-1] in (2, 4):
-            array = array[..., :-1]
-        if array.ndim == 3 and (array == array[..., :1]).all():
-            array = array[..., 0]
-        if array.ndim != 2:
+        gray = one_channel(array)
+        if gray is None:
             raise io.FileError(
                 f"{printable(path)}: expected one number per pixel, got {size_text(array.shape)}. "
                 f"Choose a page of a TIFF file with --page, or save it as a gray picture."
             )
-        return array
+        return gray
 
     def scores(self, path: Path) -> Array:
         """Read class scores from pages or channels; the classes become the last axis.
@@ -72,3 +66,19 @@ class Reader:
     def optional_mask(self, path: Path | None) -> Array | None:
         """Read a picture as a mask, true where it is not 0, or return None without a path."""
         return None if path is None else np.asarray(self.single_channel(path) != 0)
+
+
+def without_alpha(array: Array) -> Array:
+    """Return a photograph, gray or RGB, without its alpha channel."""
+    if array.ndim >= 3 and array.shape[-1] in (2, 4):
+        array = array[..., :-1]
+    return array[..., 0] if array.ndim >= 3 and array.shape[-1] == 1 else array
+
+
+def one_channel(array: Array) -> Array | None:
+    """Return one number per pixel, also of a gray picture stored as RGB; None for colours."""
+    if array.ndim == 3 and array.shape[-1] in (2, 4):
+        array = array[..., :-1]
+    if array.ndim == 3 and (array == array[..., :1]).all():
+        array = array[..., 0]
+    return array if array.ndim == 2 else None

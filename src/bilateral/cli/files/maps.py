@@ -1,6 +1,6 @@
 """Read a map with its photograph and confidence, refine it, and convert it for its file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from bilateral.cli.display.warning_log import discard_warnings
 from bilateral.cli.files.inputs import Reader
 from bilateral.cli.files.outputs import output_dtype
 from bilateral.cli.files.units import Units
+from bilateral.cli.files.video_maps import MapFrame, map_frame
 from bilateral.validation import ZeroDepthWarning
 
 Array = NDArray[Any]
@@ -46,6 +47,14 @@ class MapFiles:
     def to_file(self, x: Array, raw_dtype: np.dtype[Any], files: FileSet) -> Array:
         """Convert a map in units to the numbers and the dtype of its file."""
         return self.units.to_file(x, output_dtype(raw_dtype, self.dtype, files.suffix))
+
+    def video_frame(self, arrays: Mapping[str, Array]) -> MapFrame:
+        """Convert the arrays of one frame of a video."""
+        return map_frame(arrays, self.units)
+
+    def frame_to_file(self, x: Array, frame: MapFrame, suffix: str) -> Array:
+        """Convert a refined frame to the numbers and the dtype of its file."""
+        return self.units.to_file(x, output_dtype(frame.raw_dtype, self.dtype, suffix))
 
     def read_truth(self, path: Path) -> Array:
         """Read the true map in the same units."""

@@ -137,13 +137,20 @@ def to_uint8(photo: Array) -> Array:
     return np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
 
 
-def save(path: Path, data: bytes, *, to_stdout: bool = False, force: bool = False) -> None:
-    """Write the bytes of a file to its path or to stdout."""
+def save(
+    path: Path,
+    data: bytes,
+    *,
+    to_stdout: bool = False,
+    force: bool = False,
+    repeated: bool = False,
+) -> None:
+    """Write the bytes of a file to its path or to stdout; a repeated job may find its result."""
     if to_stdout:
         write_stdout(data)
         return
     make_folder(path.parent)
-    atomic.write_bytes(path, data, overwrite=force)
+    atomic.write_bytes(path, data, overwrite=force, accept_same=repeated)
 
 
 def make_folder(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Read points as a map: from a picture, or from a list of x, y and value."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ Array = NDArray[Any]
 
 TEXT_SUFFIXES = (".csv", ".txt", ".xyz")
 _ROW = "x, y and value"
+_MANY_OUTSIDE = 0.1
+"""Part of the points outside of the photograph that is worth a warning."""
 
 
 def is_list(path: Path) -> bool:
@@ -76,6 +79,13 @@ def scatter(rows: Array, shape: tuple[int, ...], name: str) -> Array:
         raise FileError(
             f"{name}: expected points within the photograph with {size_text(shape)} pixels, got "
             f"none. The columns are {_ROW}, with x and y in pixels from the top left."
+        )
+    outside = int(finite.sum() - inside.sum())
+    if outside > _MANY_OUTSIDE * finite.sum():
+        warnings.warn(
+            f"{name}: {outside} of {int(finite.sum())} points lie outside of the photograph with "
+            f"{size_text(shape)} pixels and do not count. The columns are {_ROW}.",
+            stacklevel=2,
         )
     pixel = np.rint(y[inside]).astype(np.int64) * shape[1] + np.rint(x[inside]).astype(np.int64)
     value = value[inside]

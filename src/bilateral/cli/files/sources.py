@@ -43,7 +43,7 @@ class Source:
         raise FileError(f"several files for {wanted} in {source}: {names}.")
 
 
-def expand(argument: str) -> Source:
+def expand(argument: str, more_suffixes: Sequence[str] = ()) -> Source:
     """Find the files that an argument names.
 
     Parameters
@@ -51,6 +51,8 @@ def expand(argument: str) -> Source:
     argument : str
         A file; a folder, for all files in it with a known suffix; or a pattern with ``*``, ``?``,
         ``[...]`` or, for folders within folders, ``**``.
+    more_suffixes : sequence of str
+        Suffixes of files in a folder, beside those of pictures.
 
     Returns
     -------
@@ -59,7 +61,7 @@ def expand(argument: str) -> Source:
         text that the wildcards match, without the suffix.
     """
     if os.path.isdir(argument):
-        return _expand_folder(argument)
+        return _expand_folder(argument, (*SUFFIXES, *more_suffixes))
     if os.path.lexists(argument) or not patterns.has_wildcard(argument):
         return Source(argument, Path(argument))
     keys: dict[Path, str] = {}
@@ -74,7 +76,7 @@ def expand(argument: str) -> Source:
     return Source(argument, many=many, folder=patterns.fixed_folder(argument))
 
 
-def _expand_folder(folder: str) -> Source:
+def _expand_folder(folder: str, suffixes: Sequence[str]) -> Source:
     many: dict[str, list[Path]] = {}
     try:
         names = sorted(os.listdir(folder))
@@ -82,13 +84,13 @@ def _expand_folder(folder: str) -> Source:
         raise FileError(f"{printable(folder)}: cannot be read: {error.strerror}.") from None
     for name in names:
         path = Path(folder, name)
-        if _is_input(name) and not path.is_dir():
+        if _is_input(name, suffixes) and not path.is_dir():
             many.setdefault(path.stem, []).append(path)
     if not many:
         raise UsageError(f"no picture in the folder {printable(folder)}.")
     return Source(folder, many=many, folder=Path(folder))
 
 
-def _is_input(name: str) -> bool:
-    has_known_suffix = os.path.splitext(name)[1].lower() in SUFFIXES
+def _is_input(name: str, suffixes: Sequence[str]) -> bool:
+    has_known_suffix = os.path.splitext(name)[1].lower() in suffixes
     return has_known_suffix and not name.startswith(".") and not name.endswith(PREVIEW_SUFFIX)

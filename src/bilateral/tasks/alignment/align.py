@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import color, validation
-from bilateral.tasks.alignment.candidates import Cells, Fit, Metric, best_fit
+from bilateral.tasks.alignment.candidates import Fit, best_fit
 from bilateral.tasks.alignment.forms import KINDS
 from bilateral.tasks.alignment.info import AlignInfo
+from bilateral.tasks.alignment.local_fit import Cells, Metric
 
 Array = NDArray[Any]
 
@@ -119,9 +120,10 @@ def align_depth(
     Notes
     -----
     Two points determine scale and shift; one point, or points at one value of the relative map,
-    determine only a scale. A constant relative map has no scale: the result is then smoothed from
-    the metric values alone. Where the fit gives depths below 0 or far beyond the metric values,
-    the result is limited to a margin around these values.
+    determine only a scale. With some ten points, several forms may fit: the result is then their
+    mean, in which the better ones count more. A constant relative map has no scale: the result is
+    then smoothed from the metric values alone. Where the fit gives depths below 0 or far beyond the
+    metric values, the result is limited to a margin around these values.
 
     Examples
     --------
@@ -148,7 +150,7 @@ def align_depth(
     known &= ~np.isin(values, validation.number_list("invalid", invalid))
     if mask is not None:
         known &= validation.mask("mask", mask, shape)
-    validation.some_known("metric", known)
+    validation.some_known("metric", known, positive=True)
     luma = None
     if reference is not None:
         photo = validation.reference(reference, reference_max)

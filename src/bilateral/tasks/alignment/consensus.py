@@ -23,12 +23,16 @@ _EDGE_ERROR, _MOST_SIGMAS = 0.015, 4.0
 """Least standard deviation, as a part of the value: correct points at edges, where the relative map
 is a little off, have larger errors than others. It is at most this many times the actual one, so
 that exact points stay exact."""
+_FEW = 50
+"""With so many points, the least standard deviation is twice as large: fewer points cannot tell
+outliers from what a network gets wrong."""
 
 
 def trust(error: Array, values: Array, sigma: float) -> Array:
     """Return weights from 0 to 1 of points with these errors and values."""
     sigma = max(sigma, ROUNDING * float(np.median(np.abs(values))))
-    return biweight(error, np.clip(_EDGE_ERROR * np.abs(values), sigma, _MOST_SIGMAS * sigma), _CUT)
+    least = _EDGE_ERROR * (1 + _FEW / len(values)) * np.abs(values)
+    return biweight(error, np.clip(least, sigma, _MOST_SIGMAS * sigma), _CUT)
 
 
 def agreement(residual: Array, values: Array, weights: Array, cells: Array, sigma: float) -> Array:

@@ -17,7 +17,8 @@ class AlignInfo:
         Whether scale and shift apply to 1 / relative.
     scale, shift : float
         The global fit: depth, or inverse depth, is ``scale * relative + shift``, or
-        ``scale / relative + shift``, in the unit of the metric values.
+        ``scale / relative + shift``, in the unit of the metric values. It is that of the best form;
+        with few points, the result is a mean over several forms.
     points, inliers : int
         Number of metric values, and of those that are no outliers.
     smoothness : float or None

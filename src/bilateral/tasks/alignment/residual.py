@@ -60,14 +60,27 @@ class Choice(NamedTuple):
 
 
 def choose_smoothness(
-    grid: BilateralGrid, points: Points, line: Line, smoothnesses: tuple[float, ...] = SMOOTHNESSES
+    grid: BilateralGrid,
+    points: Points,
+    line: Line,
+    smoothnesses: tuple[float, ...] = SMOOTHNESSES,
+    folds: int = _FOLDS,
 ) -> Choice:
     """Cross-validate the smoothness of the residual, the global fit alone included.
 
-    `line` is the global fit.
+    Parameters
+    ----------
+    grid : BilateralGrid
+    points : Points
+    line : Line
+        The global fit.
+    smoothnesses : floats
+        From rough to smooth.
+    folds : int
+        Number of parts that are left out one after another.
     """
     tiles, tile = np.unique(points.tile, return_inverse=True)
-    folds = min(_FOLDS, len(tiles))
+    folds = min(folds, len(tiles))
     if folds < 3:
         return Choice(None, line(points.x), line.sigma, tested=False)
     fold = np.random.default_rng(0).permutation(np.arange(len(tiles)) % folds)[tile]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,42 +11,15 @@ from bilateral import color, validation
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
-from bilateral.tasks.cell_size import cell_size
+from bilateral.tasks.colorize.presets import PRESETS
 from bilateral.tasks.colorize.strokes import find_strokes
 from bilateral.tasks.colorize.surroundings import Specks
-from bilateral.tasks.colorize.texture import texture
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Preset:
-    """Parameters of a colorization, in pixels and 8-bit grey levels."""
-
-    sigma_luma: float
-    smoothness: float
-    sigma_gray: float
-    """Contrast of an edge for the domain transform that removes the blocks of grid cells."""
-    cell: float | None = None
-    """Size of a grid cell for an image of 0.35 megapixels; None: 4 for every image."""
-    sigma_texture: float | None = None
-    """Size of a grid cell along the texture; None: texture is no feature of the grid."""
-    method: str | None = None
-    recolor_specks: bool = True
-    """Colour isolated vertices by the pixels around them."""
-
-
-PRESETS = {
-    "best": Preset(sigma_luma=8, smoothness=0.1, sigma_gray=16, cell=10, sigma_texture=8),
-    "paper": Preset(
-        sigma_luma=4, smoothness=0.5, sigma_gray=8, method="paper", recolor_specks=False
-    ),
-}
 STATE_VERSION = 1
 """Changes whenever an entry of a pickled `Colorizer` changes its meaning."""
-_LEAST_CELL = 4.0
-_LEAST_FILTER = 4.0
-"""Smallest sigma of the domain transform in pixels; otherwise it is half a cell."""
 
 
 @validation.keywords(photo="gray", reference="gray")
@@ -162,7 +134,8 @@ class Colorizer:
         self._dtype = np.asarray(gray).dtype.newbyteorder("=")
         self._set_luma()
         parameters = PRESETS[validation.choice("preset", preset, PRESETS)]
-        grid, cell = self._grid(parameters, sigma_xy, sigma_luma)
+        features, sigmas, cell = parameters.features(self._levels, sigma_xy, sigma_luma)
+        grid = BilateralGrid.from_features(features, sigmas, cell)
         self._solver = BilateralSolver(
             grid,
             parameters.smoothness if smoothness is None else smoothness,
@@ -170,7 +143,7 @@ class Colorizer:
         )
         self._speck_cell = cell if parameters.recolor_specks else None
         self._specks = self._find_specks()
-        self._filter = (max(_LEAST_FILTER, cell / 2), parameters.sigma_gray)
+        self._filter = parameters.filter(cell)
         self._has_solution = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -197,24 +170,6 @@ class Colorizer:
     def _find_specks(self) -> Specks | None:
         cell = self._speck_cell
         return None if cell is None else Specks(self._solver.grid, self._levels, cell)
-
-    def _grid(
-        self, preset: Preset, sigma_xy: float | None, sigma_luma: float | None
-    ) -> tuple[BilateralGrid, float]:
-        """Build a grid over luma and, if the preset says so, texture; also return its sigma_xy."""
-        shape = self._luma.shape
-        cell, luma = _LEAST_CELL, preset.sigma_luma
-        if preset.cell is not None:
-            cell = cell_size(shape, preset.cell, _LEAST_CELL)
-        if sigma_xy is not None:
-            cell = validation.positive("sigma_xy", sigma_xy)
-        if sigma_luma is not None:
-            luma = validation.positive("sigma_luma", sigma_luma)
-        features, sigmas = [self._levels], [luma]
-        if preset.sigma_texture is not None:
-            features.append(texture(self._levels))
-            sigmas.append(preset.sigma_texture)
-        return BilateralGrid.from_features(np.stack(features, axis=2), sigmas, cell), cell
 
     def colorize(self, scribbles: ArrayLike, mask: ArrayLike | None = None) -> Array:
         """Colorize the photograph by a set of strokes, as `bilateral.tasks.colorize` does.

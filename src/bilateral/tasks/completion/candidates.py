@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from bilateral import validation
 from bilateral.filters.median import median
 from bilateral.grid import BilateralGrid
+from bilateral.numerics import policy
 from bilateral.solver import BilateralSolver
 from bilateral.tasks.cell_size import cell_size
 from bilateral.tasks.completion.units import Unit
@@ -19,6 +19,8 @@ Array = NDArray[Any]
 
 _TOLERANCE, _LOOSE = 3e-3, 1e-2
 """Tolerances of solves for all points, and for those that are not held out."""
+_MOST_STEPS, _STRONG_RIDGE = 25, 1e-2
+"""Steps after which a solve does not converge any more, and the slope ridge that mends it."""
 
 
 class Cells(NamedTuple):
@@ -71,24 +73,33 @@ class Candidates:
             for s, luma, chroma in sorted(sizes)
         }
 
-    def solve(self, z: Array, trust: Array, unit: Unit, *, loose: bool = False) -> Iterator[Array]:
-        """Yield one map per recipe for float32 points `z`."""
-        for index in range(len(RECIPES)):
-            yield self.planar(index, z, trust, unit, loose=loose)
-
     def planar(
         self, index: int, z: Array, trust: Array, unit: Unit, *, loose: bool = False
     ) -> Array:
         """Solve by one recipe; `trust` has the weights of the points."""
-        recipe = RECIPES[index]
+        smoothness = RECIPES[index].smoothness
         tolerance = _LOOSE if loose else _TOLERANCE
-        solver = self.solver(index, recipe.smoothness, tolerance)
-        u = solver.solve(unit.to(z), np.where(np.isnan(z), np.float32(0), trust))
+        target, weights = unit.to(z), np.where(np.isnan(z), np.float32(0), trust)
+
+        def give_up(step: int, _: float) -> bool:
+            return step >= _MOST_STEPS
+
+        solver = self.solver(index, smoothness, tolerance)
+        u, info = solver.solve(target, weights, callback=give_up, return_info=True)
+        if not info.converged:  # few points leave the slopes of a part undetermined
+            solver = self.solver(index, smoothness, tolerance, slope_ridge=_STRONG_RIDGE)
+            u = solver.solve(target, weights)
         return unit.back(median(u, 5))
 
     def solver(
-        self, index: int, smoothness: float, tolerance: float = _TOLERANCE
+        self,
+        index: int,
+        smoothness: float,
+        tolerance: float = _TOLERANCE,
+        slope_ridge: float = policy.SLOPE_RIDGE,
     ) -> BilateralSolver:
         """Build the solver on the grid of a recipe."""
         grid = self._grids[RECIPES[index][:3]]
-        return BilateralSolver(grid, smoothness, model="planar", tolerance=tolerance)
+        return BilateralSolver(
+            grid, smoothness, model="planar", tolerance=tolerance, slope_ridge=slope_ridge
+        )

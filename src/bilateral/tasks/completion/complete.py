@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bilateral import validation
 from bilateral.filters.interpolation import interpolate_points
 from bilateral.tasks.completion.blend import weigh
-from bilateral.tasks.completion.candidates import PROBE, Candidates, Cells
-from bilateral.tasks.completion.holdout import areas, held_out
+from bilateral.tasks.completion.candidates import PROBE, RECIPES, Candidates, Cells
+from bilateral.tasks.completion.features import edge_rank
+from bilateral.tasks.completion.holdout import distances, held_out, pixel_distances, shares
 from bilateral.tasks.completion.outliers import find_outliers, seen_through
 from bilateral.tasks.completion.units import Unit
 from bilateral.tasks.depth.depth_input import depth_input
@@ -24,6 +25,14 @@ _PROBES = 8
 """Random right-hand sides of the variance."""
 _SMOOTHNESS = 0.03
 """Smoothness of the solution whose variance is the confidence."""
+_MOST_WRONG = 0.1
+"""Part of the points that may be wrong: those far from the predictions in both units do not choose
+the one in which outliers are searched for."""
+_LINEAR, _LINEAR_OF_FEATURES = 0.9, 0.5
+"""Factor of the error of interpolation, since it does no harm; and how much less it is for feature
+points."""
+_RANDOM, _FEATURES = 0.6, 0.8
+"""Mean rank of the points' contrast up to which they are random, and from which on features."""
 
 
 @overload
@@ -92,9 +101,10 @@ def complete_depth(
         Weight of each point relative to the others, on any scale; 0 for unknown. Default: 1.
     kind : {"auto", "depth", "disparity"}
         What the values are. "depth": distances; surfaces are planes in their inverse, and points
-        seen through a nearer surface are dropped. "disparity": values that are larger for nearer
-        points, or any others; surfaces are planes in the values themselves. "auto": the one with
-        which the points predict each other better, "disparity" if a value is negative.
+        seen through a nearer surface are dropped; values below 0 are unknown. "disparity": values
+        that are larger for nearer points, or any others; surfaces are planes in the values
+        themselves. "auto": the one with which the points predict each other better, "disparity" if
+        a value is negative.
     invalid : float or floats, optional
         Values that mean "unknown" besides 0.
     mask : (H, W) array of bool or integers, optional
@@ -141,61 +151,83 @@ def complete_depth(
     shape = guide.pixels.shape[:2]
     checked = depth_input(points, shape, confidence, mask, unknown, dtype, "points")
     known = np.isfinite(checked.z)
-    validation.some_known("points", known)
+    if kind == "depth":
+        known &= checked.z > 0
+    validation.some_known("points", known, positive=kind == "depth")
     size = float(np.median(np.abs(checked.z[known])))
-    z = (checked.z / np.float32(size)).astype(np.float32)
+    z = np.where(known, checked.z / np.float32(size), np.float32(np.nan)).astype(np.float32)
     trust = np.ones(shape, np.float32) if checked.trust is None else checked.trust
     candidates = Candidates(guide, Cells(sigma_xy, sigma_luma, sigma_chroma))
-    x = size * _complete(candidates, z, trust, kind).astype(np.float64)
+    x = size * _complete(candidates, z, trust, kind, guide.pixels).astype(np.float64)
     dense = validation.as_dtype(x.reshape(checked.shape), checked.dtype)
     if not with_confidence:
         return dense
     return dense, _confidence(candidates, np.where(known, trust, np.float32(0)))
 
 
-def _complete(candidates: Candidates, z: Array, trust: Array, kind: str) -> Array:
+def _complete(candidates: Candidates, z: Array, trust: Array, kind: str, photo: Array) -> Array:
     """Complete a map of typical size 1, NaN where unknown."""
     known = np.isfinite(z)
     if np.ptp(z[known]) == 0:
         return np.full(z.shape, z[known][0])
     linear, nearest = interpolate_points(z)
-    unit = _unit(candidates, z, trust, kind, held_out(known, nearest))
-    wrong = seen_through(z) if unit.inverse else np.zeros(z.shape, bool)
-    wrong |= find_outliers(candidates, np.where(wrong, np.float32(np.nan), z), trust, unit)
+    held = held_out(known, nearest)
+    unit, wrong, probe = _unit(candidates, z, trust, kind, held)
     if wrong.any():
         z = np.where(wrong, np.float32(np.nan), z)
+        known, probe = np.isfinite(z), None
         linear, nearest = interpolate_points(z)
-    held = held_out(np.isfinite(z), nearest)
+        held = held_out(known, nearest)
     rest = np.where(held, np.float32(np.nan), z)
-    predictions = [x[held] for x in candidates.solve(rest, trust, unit, loose=True)]
-    predictions.append(interpolate_points(rest)[0][held])
-    *weights, last = weigh(predictions, z[held], areas(held, nearest))
+    predictions = [
+        probe
+        if index == PROBE and probe is not None
+        else candidates.planar(index, rest, trust, unit, loose=True)[held]
+        for index in range(len(RECIPES))
+    ]
+    of_rest, nearest_of_rest = interpolate_points(rest)
+    predictions.append(of_rest[held])
+    share = shares(distances(held, nearest_of_rest), pixel_distances(known, nearest))
+    at_edges = np.clip((edge_rank(photo, known) - _RANDOM) / (_FEATURES - _RANDOM), 0, 1)
+    factor = _LINEAR * (1 - _LINEAR_OF_FEATURES * float(at_edges))
+    *weights, last = weigh(predictions, z[held], share, factor)
     x = np.float32(last) * linear
-    for weight, candidate in zip(weights, candidates.solve(z, trust, unit), strict=True):
-        x += np.float32(weight) * candidate
+    for index, weight in enumerate(weights):
+        if weight > 0:
+            x += np.float32(weight) * candidates.planar(index, z, trust, unit)
     return x
 
 
 def _unit(
     candidates: Candidates, z: Array, trust: Array, kind: str, held: NDArray[np.bool_]
-) -> Unit:
-    """Return the unit of planes for a kind of values."""
+) -> tuple[Unit, NDArray[np.bool_], Array | None]:
+    """Return the unit of planes for a kind of values, and the wrong points.
+
+    Also return the predictions of the held-out points by the cheap recipe, if they were needed.
+    """
     values = z[np.isfinite(z)]
     direct = Unit.of(values, inverse=False)
-    if values.min() <= 0 or kind == "disparity":
-        return direct
+    if values.min() <= 0 or kind == "disparity" or (kind == "auto" and not held.any()):
+        return direct, _wrong(candidates, z, trust, direct), None
     inverse = Unit.of(values, inverse=True)
     if kind == "depth":
-        return inverse
-    if not held.any():
-        return direct
+        return inverse, _wrong(candidates, z, trust, inverse), None
     rest = np.where(held, np.float32(np.nan), z)
+    units = inverse, direct
+    predictions = [candidates.planar(PROBE, rest, trust, unit, loose=True)[held] for unit in units]
+    errors = np.abs(np.stack(predictions) - z[held]).astype(np.float64)
+    least = errors.min(axis=0)
+    near = least <= np.quantile(least, 1 - _MOST_WRONG)
+    wrong = _wrong(candidates, z, trust, units[int(np.argmin(errors[:, near].mean(axis=1)))])
+    right = ~wrong[held]
+    best = int(np.argmin(errors[:, right].mean(axis=1))) if right.any() else 1
+    return units[best], wrong, predictions[best]
 
-    def error(unit: Unit) -> float:
-        x = candidates.planar(PROBE, rest, trust, unit, loose=True)
-        return float(np.abs(x[held] - z[held]).mean(dtype=np.float64))
 
-    return inverse if error(inverse) < error(direct) else direct
+def _wrong(candidates: Candidates, z: Array, trust: Array, unit: Unit) -> NDArray[np.bool_]:
+    """Find the points to drop, in a unit of planes."""
+    wrong = seen_through(z) if unit.inverse else np.zeros(z.shape, bool)
+    return wrong | find_outliers(candidates, np.where(wrong, np.float32(np.nan), z), trust, unit)
 
 
 def _confidence(candidates: Candidates, weights: Array) -> Array:

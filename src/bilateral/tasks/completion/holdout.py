@@ -10,17 +10,20 @@ Array = NDArray[Any]
 _SIDE_PER_DISTANCE = 2.5
 """Side of a block relative to the mean distance of pixels to points. Points in the middle of a
 block are then about as far from the rest as most pixels are, on scan lines and in clusters too."""
-_PART = 4
-"""One block in so many is held out."""
+_BLOCK_PART, _SINGLE_PART = 6, 8
+"""One block in so many is held out, and one in so many of the other points: single points are about
+as far from the rest as pixels are between random points."""
 _SEED = 20
 _ROWS = 256
 """Distances are averaged over about so many rows."""
-_MOST_AREA = 4.0
-"""Largest area of a point, relative to the mean area."""
+_BINS = 8
+"""Held-out points and pixels are compared in so many ranges of distances."""
+_MOST_SHARE = 10.0
+"""Largest share of a point, relative to the mean."""
 
 
 def held_out(known: NDArray[np.bool_], nearest: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Choose whole blocks of known points.
+    """Choose whole blocks of known points, and some of the others.
 
     Parameters
     ----------
@@ -29,32 +32,61 @@ def held_out(known: NDArray[np.bool_], nearest: NDArray[np.uint32]) -> NDArray[n
         Index of the known pixel nearest to each pixel.
     """
     y, x = np.nonzero(known)
-    box = slice(y.min(), y.max() + 1), slice(x.min(), x.max() + 1)
-    side = max(1, round(_SIDE_PER_DISTANCE * _mean_distance(nearest, box)))
+    side = max(1, round(_SIDE_PER_DISTANCE * float(pixel_distances(known, nearest).mean())))
     across = x.max() // side + 1
     _, block = np.unique(y // side * across + x // side, return_inverse=True)
     count = int(block.max()) + 1
+    random = np.random.default_rng(_SEED)
     chosen = np.zeros(count, bool)
-    chosen[np.random.default_rng(_SEED).permutation(count)[: count // _PART]] = True
+    chosen[random.permutation(count)[: count // _BLOCK_PART]] = True
+    taken = chosen[block]
+    others = np.flatnonzero(~taken)
+    taken[random.permutation(others)[: others.size // _SINGLE_PART]] = True
     held = np.zeros(known.shape, bool)
-    held[y, x] = chosen[block]
+    held[y, x] = taken
     return held
 
 
-def _mean_distance(nearest: NDArray[np.uint32], box: tuple[slice, slice]) -> float:
-    """Average the distances of the pixels in a box to their nearest known pixels."""
-    width = nearest.shape[1]
-    step = max(1, (box[0].stop - box[0].start) // _ROWS)
-    rows = np.arange(box[0].start, box[0].stop, step)
-    columns = np.arange(box[1].start, box[1].stop)
-    row, column = np.divmod(nearest[rows, box[1]].astype(np.int32), np.int32(width))
-    return float(np.hypot(row - rows[:, np.newaxis], column - columns).mean())
+def pixel_distances(known: NDArray[np.bool_], nearest: NDArray[np.uint32]) -> Array:
+    """Return the distances of some pixels among the known ones to their nearest known pixels."""
+    y, x = np.nonzero(known)
+    rows = np.arange(y.min(), y.max() + 1, max(1, (y.max() + 1 - y.min()) // _ROWS))
+    columns = np.arange(x.min(), x.max() + 1)
+    at = nearest[rows[:, np.newaxis], columns]
+    row, column = np.divmod(at.astype(np.int32), np.int32(known.shape[1]))
+    distance: Array = np.hypot(row - rows[:, np.newaxis], column - columns).ravel()
+    return distance
 
 
-def areas(held: NDArray[np.bool_], nearest: NDArray[np.uint32]) -> Array:
-    """Count the pixels for which each held-out point is the nearest one.
+def distances(held: NDArray[np.bool_], nearest: NDArray[np.uint32]) -> Array:
+    """Return the distances of held-out points to the nearest of the others."""
+    y, x = np.nonzero(held)
+    row, column = np.divmod(nearest[held].astype(np.int64), held.shape[1])
+    return np.hypot(row - y, column - x)
 
-    Points in clusters stand for fewer pixels than single ones.
+
+def shares(points: Array, pixels: Array) -> Array:
+    """Return how many pixels each held-out point stands for, relative to the mean.
+
+    A point stands for the pixels that are about as far from known points.
+
+    Parameters
+    ----------
+    points : (N,) array
+        Distances of the held-out points to the nearest of the others.
+    pixels : (M,) array
+        Distances of pixels to the nearest known points.
     """
-    area = np.bincount(nearest.ravel(), minlength=nearest.size)[np.flatnonzero(held)]
-    return np.asarray(np.minimum(area, _MOST_AREA * area.sum() / max(area.size, 1)))
+    if points.size == 0:
+        return points
+    limits = np.unique(np.quantile(pixels, np.arange(1, _BINS) / _BINS))
+    of_point = np.searchsorted(limits, points, side="right")
+    of_pixel = np.searchsorted(limits, pixels, side="right")
+    in_bin = np.bincount(of_point, minlength=limits.size + 1)
+    filled = np.flatnonzero(in_bin)
+    # The pixels of a bin without points count in the nearest bin that has some.
+    bins = np.arange(limits.size + 1)
+    stand_in = filled[np.argmin(np.abs(filled - bins[:, np.newaxis]), axis=1)]
+    mass = np.bincount(stand_in[of_pixel], minlength=limits.size + 1) / pixels.size
+    share = mass / np.maximum(in_bin / points.size, 1e-30)
+    return np.asarray(np.minimum(share[of_point], _MOST_SHARE))

@@ -6,6 +6,7 @@ dropped only if the other points are predicted better without them.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from bilateral.filters.interpolation import interpolate_points
 from bilateral.tasks.completion.candidates import PROBE, Candidates
 from bilateral.tasks.completion.units import Unit
+from bilateral.threads import get_num_threads
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -26,8 +28,8 @@ _DEVIATIONS = 5.0
 """A suspicious point differs from both predictions by so many typical differences."""
 _MOST = 0.1
 """Largest part of the points that may be wrong."""
-_GAIN = 0.9
-"""Largest error without the suspicious points, relative to the error with them."""
+_GAIN, _LINEAR_GAIN = 0.9, 0.93
+"""Largest error of both predictions without the suspicious points, relative to that with them."""
 _FEWEST = 50
 """Fewer points than this are all taken as right."""
 _SEED = 21
@@ -54,15 +56,13 @@ def find_outliers(candidates: Candidates, z: Array, trust: Array, unit: Unit) ->
 
     def predict(skipped: Mask, *, linear: bool) -> Array:
         """Predict the points of each half from those of the other that are not skipped."""
-        predicted = np.full(z.shape, np.float32(np.nan))
-        for train, test in (halves, halves[::-1]):
-            data = np.where(train & ~skipped, z, np.float32(np.nan))
-            if linear:
-                x = interpolate_points(data)[0]
-            else:
-                x = candidates.planar(PROBE, data, trust, unit, loose=True)
-            predicted[test] = x[test]
-        return predicted
+        data = [np.where(train & ~skipped, z, np.float32(np.nan)) for train in halves]
+        if linear:
+            with ThreadPoolExecutor(min(2, get_num_threads())) as pool:
+                maps = [filled for filled, _ in pool.map(interpolate_points, data)]
+        else:  # a solve has threads of its own
+            maps = [candidates.planar(PROBE, part, trust, unit, loose=True) for part in data]
+        return np.where(half, maps[1], maps[0])
 
     if not all(part.any() for part in halves):
         return none
@@ -70,14 +70,17 @@ def find_outliers(candidates: Candidates, z: Array, trust: Array, unit: Unit) ->
     difference = np.fmin(np.abs(planar - z), np.abs(linear - z))
     limit = _DEVIATIONS * 1.4826 * float(np.median(difference[known]))
     limit = max(limit, float(np.quantile(difference[known], 1 - _MOST)))
-    suspicious = known & (difference > limit)
+    suspicious: Mask = known & (difference > limit)
     others = known & ~suspicious
-    if not all((part & others).any() for part in halves):
+    if not suspicious.any() or not all((part & others).any() for part in halves):
         return none
-    without = predict(suspicious, linear=False)
-    error = float(np.abs(planar - z).mean(where=others, dtype=np.float64))
-    better = float(np.abs(without - z).mean(where=others, dtype=np.float64))
-    return suspicious if better < _GAIN * error else none
+    for predicted, is_linear, gain in ((planar, False, _GAIN), (linear, True, _LINEAR_GAIN)):
+        without = predict(suspicious, linear=is_linear)
+        error = float(np.abs(predicted - z).mean(where=others, dtype=np.float64))
+        better = float(np.abs(without - z).mean(where=others, dtype=np.float64))
+        if better >= gain * error:
+            return none
+    return suspicious
 
 
 def seen_through(z: Array) -> Mask:

@@ -14,10 +14,7 @@ from bilateral.tasks.depth.visibility import LeftView
 Array = NDArray[Any]
 
 ROUNDS = 12
-_ASYMMETRY = 1.15
-"""Stereo pairs: pixels visible in only one view belong to the background. So data in front of the
-solution get less weight than data behind it."""
-_VISIBLE_FROM = 3
+_VISIBLE_FROM = 1
 """First round whose solution is good enough to decide which pixels hide others."""
 TRUSTED = 0.25
 """Pixels with a weight above this hide others."""
@@ -64,7 +61,8 @@ def anneal(
         Weights of the first round.
     schedule : Schedule
     view : LeftView, optional
-        For disparities: pixels that the other view cannot see lose their weight.
+        For disparities: pixels that the other view cannot see lose their weight, and data in front
+        of the solution get less weight than data behind it.
     """
     density = float(trust.mean(dtype=np.float64))
     smoothness = density * np.geomspace(*schedule.smoothness, schedule.rounds)
@@ -79,7 +77,7 @@ def anneal(
         x = system.slice_vertices(grid, y.astype(np.float32, copy=False))[..., 0]
         e = (z - x) * np.float32(1 / scales[k])
         if view is not None:
-            e *= np.where(e > 0, np.float32(_ASYMMETRY), np.float32(1 / _ASYMMETRY))
+            e = view.weigh(e)
         weights = trust / np.square(1 + e * e)
         if view is not None and k >= _VISIBLE_FROM:
             weights *= view.visible(x, x, weights > TRUSTED)

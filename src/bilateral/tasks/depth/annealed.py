@@ -15,7 +15,7 @@ from bilateral.filters.polish import polish
 from bilateral.grid import BilateralGrid
 from bilateral.tasks.depth.anneal import Schedule, Solution, anneal
 from bilateral.tasks.depth.regions import DIFFERENT, choose
-from bilateral.tasks.depth.visibility import LeftView
+from bilateral.tasks.depth.visibility import LeftView, background_asymmetry
 
 Array = NDArray[Any]
 
@@ -58,18 +58,27 @@ def refine_whole(
     known = trust > 0
     middle = float(np.median(values[known]))
     z = np.where(known, _in_units(values, middle, unit), 0).astype(np.float32)
-    view = LeftView(middle, unit) if stereo else None
-    x = _refine(grid, guide, z, trust, view)
+    view = None
+    if stereo:
+        view = LeftView(middle, unit, background_asymmetry(guide))
+        inside = trust * view.matches(z)
+        trust = inside if inside.any() else trust
+    x = _refine(grid, guide, z, trust, known, view)
     return middle + unit * x.astype(np.float64)
 
 
 def _refine(
-    grid: BilateralGrid, guide: validation.Reference, z: Array, trust: Array, view: LeftView | None
+    grid: BilateralGrid,
+    guide: validation.Reference,
+    z: Array,
+    trust: Array,
+    known: Array,
+    view: LeftView | None,
 ) -> Array:
     """Refine a map `z` in units of the size of an edge."""
-    bold = anneal(grid, z, trust, _first_weights(guide, z, trust, view), _BOLD, view)
+    bold = anneal(grid, z, trust, _first_weights(guide, z, trust, known, view), _BOLD, view)
     cautious = anneal(grid, z, trust, trust, _CAUTIOUS, view)
-    x = _join(guide, bold, cautious, z, trust > 0, view)
+    x = _join(guide, bold, cautious, z, known, view)
     for _ in range(2):
         x = polish(
             x,
@@ -109,10 +118,9 @@ def _contrast(guide: validation.Reference) -> float:
 
 
 def _first_weights(
-    guide: validation.Reference, z: Array, trust: Array, view: LeftView | None
+    guide: validation.Reference, z: Array, trust: Array, known: Array, view: LeftView | None
 ) -> Array:
     """Weights of the first round: high where the map varies little, 0 in the left margin."""
-    known = trust > 0
     sigma_rgb = 64 * _contrast(guide)
     data = np.where(known, np.clip(z, -_MAX_DEVIATION, _MAX_DEVIATION), np.nan)
     c = edge_aware_variance(data, guide.pixels, 32, sigma_rgb, 3.0, reference_max=guide.highest)

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import validation
+from bilateral.tasks.depth.agreement import map_edges
 from bilateral.tasks.depth.surfaces import LARGE_PART, Surfaces, least_pixels
+from bilateral.tasks.depth.windows import any_near, window_range
 
 Array = NDArray[Any]
 
@@ -58,49 +60,13 @@ def _alignment(z: Array, guide: validation.Reference, surfaces: Surfaces) -> flo
 
     Infinite if the photograph is too flat around most edges to tell.
     """
-    edge = _edges(z, surfaces)
+    edge = map_edges(z, surfaces)
     grey = guide.pixels.astype(np.float32).mean(axis=2) * np.float32(255 / guide.highest)
-    contrast = _range(grey, _CONTRAST_RADIUS)
-    speaks = _near(contrast > _LEAST_CONTRAST, _SPEAK_RADIUS)
-    beside = _near(edge, _BESIDE_RADIUS) & ~_near(edge, _GAP_RADIUS) & np.isfinite(z) & speaks
+    contrast = window_range(grey, _CONTRAST_RADIUS)
+    speaks = any_near(contrast > _LEAST_CONTRAST, _SPEAK_RADIUS)
+    beside = any_near(edge, _BESIDE_RADIUS) & ~any_near(edge, _GAP_RADIUS) & np.isfinite(z) & speaks
     judged = edge & speaks
     if np.count_nonzero(judged) <= _LEAST_JUDGED * np.count_nonzero(edge) or not beside.any():
         return np.inf
     contrast = np.log(contrast + np.float32(_LEVELS))
     return float(contrast[judged].mean() - contrast[beside].mean())
-
-
-def _edges(z: Array, surfaces: Surfaces) -> NDArray[np.bool_]:
-    """Pixels whose two neighbours along a row or column are two jumps apart."""
-    jump = 2 * surfaces.jump_at(z)
-    edge = np.zeros(z.shape, np.bool_)
-    edge[:, 1:-1] = np.abs(z[:, 2:] - z[:, :-2]) > jump[:, 1:-1]
-    edge[1:-1] |= np.abs(z[2:] - z[:-2]) > jump[1:-1]
-    return edge
-
-
-def _range(image: Array, radius: int) -> Array:
-    """Largest minus smallest value of the window around each pixel."""
-    high = low = image
-    for axis in (0, 1):
-        margin = [(0, 0), (0, 0)]
-        margin[axis] = (radius, radius)
-        padded = np.pad(high, margin, "edge"), np.pad(low, margin, "edge")
-        windows = [
-            np.lib.stride_tricks.sliding_window_view(p, 2 * radius + 1, axis) for p in padded
-        ]
-        high, low = windows[0].max(axis=2), windows[1].min(axis=2)
-    return high - low
-
-
-def _near(mask: NDArray[np.bool_], radius: int) -> NDArray[np.bool_]:
-    """Whether the window around each pixel has a pixel of a mask."""
-    out = mask
-    for axis in (0, 1):
-        sums = np.cumsum(out, axis=axis, dtype=np.int32)
-        at = np.arange(out.shape[axis])
-        ends = sums.take(np.minimum(at + radius, out.shape[axis] - 1), axis)
-        starts = sums.take(np.maximum(at - radius - 1, 0), axis)
-        first = (at <= radius).reshape((-1, 1) if axis == 0 else (1, -1))
-        out = ends > np.where(first, 0, starts)
-    return out

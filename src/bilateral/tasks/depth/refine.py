@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
+from bilateral.tasks.depth.agreement import edges_agree, log_contrast, shows_edges
 from bilateral.tasks.depth.annealed import edge_size, refine_whole
 from bilateral.tasks.depth.depth_input import check_depth
 from bilateral.tasks.depth.enlarged import refine_enlarged
 from bilateral.tasks.depth.fill import SMALL_TRUST, Cells
 from bilateral.tasks.depth.frame import refine_surfaces
 from bilateral.tasks.depth.matched import is_matched
-from bilateral.tasks.depth.noise import estimate_noise
+from bilateral.tasks.depth.noise import Noise, estimate_noise
 from bilateral.tasks.depth.surfaces import find_surfaces
 from bilateral.tasks.depth.video.whole import VideoInput, refine_video
 
@@ -24,6 +25,10 @@ Array = NDArray[Any]
 
 _MOST_SIZES = 1e6
 """Values beyond this many times the median size are clipped, so that float32 can square them."""
+_NORMAL_MEDIAN = 0.6745
+"""Median of |N(0, 1)|."""
+_LOOSE_TRUST = 0.5
+"""Trust in disparities outside of large surfaces."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,12 @@ def refine_depth(
     whatever the photograph shows or fails to show. Flying pixels at edges go to one side, holes
     continue the surfaces around them as planes, in inverse depth if all values are positive. A map
     that looks like one of stereo matching, with many regions whose edges are not the photograph's,
-    may be corrected anywhere, as with the other presets. The edges of a map that was enlarged by
+    may be corrected anywhere, as with "sparse". The edges of a map that was enlarged by
     repeating pixels move by up to four pixels.
+
+    With "stereo", a map may be corrected anywhere, unless its edges are those of the photograph:
+    then it is right already, and its surfaces stay. If the photograph shows no edges, surfaces stay
+    as with "sensor".
 
     Parameters
     ----------
@@ -104,8 +113,8 @@ def refine_depth(
     sigma_luma, sigma_chroma : float
         Size of a grid cell in 8-bit grey levels.
     scale : float, optional
-        Smallest error of an outlier, in the map's unit; smaller errors are noise. With it, also a
-        "sensor" map may be corrected anywhere. Default, where it counts: 3 % of
+        Smallest error of an outlier, in the map's unit; smaller errors are noise. With it, any
+        map may be corrected anywhere. Default, where it counts: 3 % of
         the map's range (5th to 95th percentile, without noise and outliers), or twice its noise if
         that is larger, and for "stereo" at least half a pixel.
     reference_max : float, optional
@@ -150,6 +159,8 @@ def refine_depth(
     x = None
     if kind.camera and unit is None:
         x, trust = _camera(values, trust, guide, cells)
+    if kind.stereo:
+        x = _disparities(values, trust, guide, cells, kind, unit)
     if x is None:
         x = _whole(values, trust, guide, cells, kind, unit)
     return validation.as_dtype(x.reshape(checked.shape), checked.dtype)
@@ -159,13 +170,10 @@ def _camera(
     values: Array, trust: Array, guide: validation.Reference, cells: Cells
 ) -> tuple[Array | None, Array]:
     """Refine a map of a depth camera; for another map return None and the trust in its pixels."""
-    known = trust > 0
-    size = float(np.median(np.abs(values[known])))
+    size = float(np.median(np.abs(values[trust > 0])))
     if size == 0:
         return None, trust
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = np.clip(values / size, -_MOST_SIZES, _MOST_SIZES)
-    z = np.where(known, z, np.nan).astype(np.float32)
+    z = _in_sizes(values, trust, size)
     noise = estimate_noise(z)
     x = refine_enlarged(z, guide, noise, cells)
     if x is not None:
@@ -176,6 +184,50 @@ def _camera(
         return size * x, trust
     less = trust * np.where(surfaces.kept, 1, np.where(surfaces.doubt, 0, SMALL_TRUST))
     return None, less.astype(np.float32) if less.any() else trust
+
+
+def _disparities(
+    values: Array,
+    trust: Array,
+    guide: validation.Reference,
+    cells: Cells,
+    kind: Preset,
+    unit: float | None,
+) -> Array:
+    """Refine a map of stereo matching; the surfaces of one that is right already stay."""
+    size = float(np.median(np.abs(values[trust > 0]))) or 1.0
+    z = _in_sizes(values, trust, size)
+    noise = _noise_of_disparities(z)
+    surfaces = find_surfaces(z, noise, trust)
+    contrast = log_contrast(guide)
+    guarded = unit is None and bool(surfaces.kept.any())
+    if guarded and not shows_edges(contrast):
+        return size * refine_surfaces(z, guide, trust, noise, surfaces, cells).x.astype(np.float64)
+    less = trust * np.where(surfaces.kept, np.float32(1), np.float32(_LOOSE_TRUST))
+    x = _whole(values, less, guide, cells, kind, unit)
+    if guarded and edges_agree(z, contrast, surfaces, 1 / size):
+        overruled = np.abs(x / size - z) > surfaces.jump_at(z)
+        x = np.where(surfaces.kept & overruled, values, x)
+    return x
+
+
+def _noise_of_disparities(z: Array) -> Noise:
+    """Estimate the noise of a map in units of its median: it does not grow with the disparity.
+
+    Thin structures that are all near look like noise there, but not in the median.
+    """
+    a, b = estimate_noise(z)
+    sizes = [np.abs(z[2:] - 2 * z[1:-1] + z[:-2]), np.abs(z[:, 2:] - 2 * z[:, 1:-1] + z[:, :-2])]
+    medians = [float(np.median(s[np.isfinite(s)])) for s in sizes if np.isfinite(s).any()]
+    typical = min(medians, default=0.0) / (_NORMAL_MEDIAN * np.sqrt(6))
+    return Noise(max(a, min(a + b, typical)), 0.0)
+
+
+def _in_sizes(values: Array, trust: Array, size: float) -> Array:
+    """Return a map in units of its median size, in float32, NaN where it is unknown."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.clip(values / size, -_MOST_SIZES, _MOST_SIZES)
+    return np.where(trust > 0, z, np.nan).astype(np.float32)
 
 
 def _whole(

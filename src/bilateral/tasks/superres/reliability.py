@@ -2,7 +2,8 @@
 
 The map is halved, enlarged again with the equally reduced photograph, and compared with what was
 there. Where bicubic enlargement predicts the map better, the photograph has little in common with
-it, and the bicubic map replaces the guided one.
+it, and the bicubic map replaces the guided one. In a noisy map, what the guided map leaves of the
+data must look like noise. A photograph of nothing but noise never helps.
 """
 
 from __future__ import annotations
@@ -34,6 +35,15 @@ _MIDDLE, _PER_OCTAVE, _WIDTH = 0.28, 0.07, 0.2
 """Share of the guided map in the best prediction at which the trust is a half; how much lower that
 share is for each octave of the factor above the first; and the range from no trust to full."""
 
+_WHITE, _STRUCTURE = 0.2, 0.5
+"""Mean product of neighbouring residuals, relative to the variance of the noise, up to which they
+are noise, and from which on the guided map is wrong."""
+_LITTLE_NOISE, _NOISE_ALONE = 0.1, 0.4
+"""Noisiness up to which residuals tell nothing, and from which on they tell all."""
+_NO_COHERENCE, _COHERENCE = 0.15, 0.35
+"""Correlation of neighbouring pixels up to which a photograph is noise, and from which on it is
+none. Averages over the blocks of a map hide such noise from the other tests."""
+
 
 def blend_with_bicubic(x: Array, low: LowResolution, pixels: Array, enlarge: Enlarge) -> Array:
     """Replace the guided map x by the bicubic one where the photograph does not help.
@@ -51,6 +61,7 @@ def blend_with_bicubic(x: Array, low: LowResolution, pixels: Array, enlarge: Enl
     if min(low.values.shape) < _LEAST_SIZE:
         return x
     trust = _trust(low, reduce_map(pixels, low.values.shape), x.size / low.values.size, enlarge)
+    trust = trust * _trust_of_noise(x, low, pixels)
     if trust.min() >= 1:
         return x
     bicubic = _bicubic(low, x.shape)
@@ -94,3 +105,35 @@ def _trust(low: LowResolution, pixels: Array, area: float, enlarge: Enlarge) -> 
     middle = _MIDDLE - _PER_OCTAVE * (math.log2(area) / 2 - 1)
     trust: Array = np.clip((share - middle) / _WIDTH + 0.5, 0, 1).astype(values.dtype)
     return trust
+
+
+def _trust_of_noise(x: Array, low: LowResolution, pixels: Array) -> Array:
+    """Return the trust in the photograph of a noisy map for each tile; 1 without noise.
+
+    Noise of neighbours is independent, so the mean product of their residuals is the power of what
+    the map x gets wrong. The trust falls with this power, relative to the variance of the noise,
+    which bicubic enlargement keeps.
+    """
+    values, known = low.values, low.weights > 0
+    tiles = (math.ceil(values.shape[0] / _TILE), math.ceil(values.shape[1] / _TILE))
+    noisy = np.clip((noisiness(low.noise) - _LITTLE_NOISE) / (_NOISE_ALONE - _LITTLE_NOISE), 0, 1)
+    if noisy == 0:
+        return np.ones(tiles, values.dtype)
+    residual = values - reduce_map(x, (values.shape[0], values.shape[1]))
+    residual = np.where(known, residual / low.noise.levels(values), 0).astype(values.dtype)
+    # Products across the border are those of strangers, with a mean of 0.
+    products = [residual * np.roll(residual, -1, axis) for axis in (0, 1)]
+    power = sum(reduce_map(product, tiles) for product in products) / 2
+    white = np.clip((_STRUCTURE - power) / (_STRUCTURE - _WHITE), 0, 1)
+    return np.asarray(1 - noisy * (1 - white * _coherence(pixels)), values.dtype)
+
+
+def _coherence(pixels: Array) -> float:
+    """Return 0 for a photograph of noise alone, in which no two neighbours are alike, else 1."""
+    p = pixels.astype(np.float32)
+    variance = float(p.var(axis=(0, 1), dtype=np.float64).sum())
+    if variance == 0:
+        return 1.0
+    steps = [np.square(np.diff(p, axis=axis)).sum(axis=2).mean(dtype=np.float64) for axis in (0, 1)]
+    correlation = 1 - float(np.mean(steps)) / (2 * variance)
+    return float(np.clip((correlation - _NO_COHERENCE) / (_COHERENCE - _NO_COHERENCE), 0, 1))
