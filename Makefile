@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-cluster bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
+.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -80,6 +80,7 @@ bench: $(VENV)/installed-bench ## speed against OpenCV's solver and the oracle (
 bench-torch: $(VENV)/installed-bench,torch ## the PyTorch layer's backward, memory and gradients
 bench-cli: $(VENV)/installed-bench,cli ## the command on 200 files against a plain loop
 bench-cluster: $(VENV)/installed-bench,cli,dask ## 500 files in threads and on a local cluster with killed workers
+bench-scale: $(VENV)/installed-bench,large ## files of 4 MP to 1 GP in strips of rows: time and memory (12 GB of disk)
 bench-filters: $(VENV)/installed-bench ## the filters against their authors' and OpenCV's
 bench-supplement: $(VENV)/installed-bench ## robust rounds and low rank against plain solves
 bench-superres: $(VENV)/installed-bench ## depth super-resolution against the paper's table
@@ -91,7 +92,7 @@ bench-completion: $(VENV)/installed-bench ## few points to dense depth, against 
 bench-planar: $(VENV)/installed-bench ## planes against constants: errors, steps, time, memory
 bench-alignment: $(VENV)/installed-bench ## relative depth and few metric points
 bench-camera: $(VENV)/installed-bench ## depth cameras: harm, error, flicker, speed (pyrealsense2 by hand)
-bench-torch bench-cli bench-cluster bench-filters bench-supplement bench-superres bench-colorization \
+bench-torch bench-cli bench-cluster bench-scale bench-filters bench-supplement bench-superres bench-colorization \
 bench-segmentation bench-depth bench-sparse bench-completion bench-planar bench-alignment bench-camera:
 	$(RUN) $(@:bench-%=%) $(if $(DATA),--data $(DATA))
 

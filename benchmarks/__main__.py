@@ -8,6 +8,7 @@ BENCHMARKS = {
     "cuda": "benchmarks.cuda.bench",
     "torch": "benchmarks.speed.layer",
     "cli": "benchmarks.speed.cli",
+    "scale": "benchmarks.speed.scale",
     "cluster": "benchmarks.speed.cluster",
     "filters": "benchmarks.quality.filters",
     "supplement": "benchmarks.quality.supplement",

@@ -196,6 +196,27 @@ API: dict[str, dict[str, str]] = {
             "lambda_=128.0, num_iter=25, max_tol=1e-05, dst=None)"
         ),
     },
+    "bilateral.dask": {
+        "domain_transform": (
+            "(image, reference, sigma_xy, sigma_rgb, iterations=3, *, weights=None, "
+            "reference_max=None, dtype=None)"
+        ),
+        "map_frames": "(function, *stacks, frames=1, like=0, dtype=None, **options)",
+        "solve": (
+            "(reference, target, confidence=None, *, sigma_xy=8, sigma_luma=8, sigma_chroma=8, "
+            "sigma_t=None, smoothness=4.0, blur='paper', tolerance=0.001, max_iterations=None, "
+            "preconditioner='multigrid', initial=None, method=None, model='constant', smooth=None, "
+            "rank_tolerance=None, warm_start=None, callback=None, return_info=False, "
+            "reference_max=None, dtype=None)"
+        ),
+        "solve_robust": (
+            "(reference, target, confidence=None, loss=GemanMcClure(scale=1.0), iterations=32, *, "
+            "weights='joint', min_change=0.0, sigma_xy=8, sigma_luma=8, sigma_chroma=8, "
+            "smoothness=4.0, blur='paper', tolerance=0.001, max_iterations=None, "
+            "preconditioner='multigrid', initial=None, model='constant', smooth=None, "
+            "callback=None, return_info=False, reference_max=None, dtype=None)"
+        ),
+    },
     "bilateral.confidence": {
         "edge_aware_variance": (
             "(target, reference, sigma_xy=32, sigma_rgb=32, sigma=2.0, margin=0, *, "
@@ -283,6 +304,8 @@ def describe(module: str) -> dict[str, str]:
 def test_names_parameters_and_defaults(module: str) -> None:
     if module == "bilateral.torch":
         pytest.importorskip("torch", reason="the layer needs PyTorch")
+    if module == "bilateral.dask":
+        pytest.importorskip("dask", reason="the module needs Dask")
     assert describe(module) == API[module]
 
 

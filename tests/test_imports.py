@@ -20,8 +20,8 @@ LAYERS = [
     {"__main__", "cli"},
     {"compat"},
     {""},  # the package itself: `import bilateral`
-    {"tasks", "torch"},
-    {"solver", "functional"},
+    {"tasks", "torch", "dask"},
+    {"solver", "functional", "streaming"},
     {"numerics"},
     {"grid", "filters", "losses", "confidence", "color"},
     {"backends"},

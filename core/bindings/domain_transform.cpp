@@ -42,6 +42,15 @@ class BoundDomainTransform {
     return {stats.known, stats.large};
   }
 
+  void filter_pass(bool rows, int pass, const Output<T>& values,
+                   const std::optional<Output<T>>& mass, int threads) const {
+    const std::size_t channels = channels_over(values, weights_.height * weights_.width);
+    require(pass >= 0 && pass < 64, "there are at most 64 passes");
+    require(!mass || mass->size() * channels == values.size(), "mass does not match the values");
+    const CoreCall call;
+    domain_pass(weights_, rows, pass, values.data(), data_or_null(mass), channels, threads);
+  }
+
  private:
   explicit BoundDomainTransform(DomainWeights<T> weights) : weights_(std::move(weights)) {}
 
@@ -61,6 +70,9 @@ void define_domain_transform(nb::module_& m, const char* name) {
             "mass"_a.noconvert().none(), "iterations"_a, "out"_a.noconvert(), "threads"_a,
             "Filter an image. Returns whether a pixel has data, and whether a value is too large."),
    ...);
+  self.def("filter_pass", &Self::filter_pass, "rows"_a, "pass_"_a, "values"_a.noconvert(),
+           "mass"_a.noconvert().none(), "threads"_a,
+           "Filter the rows or the columns of an image in place, as one pass does.");
 }
 
 }  // namespace

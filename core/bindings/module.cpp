@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
   auto grid = bind_grid(m);
   bind_build(m);
   bind_state(m, grid);
+  bind_block(m);
   bind_solver_float(m, grid);
   bind_solver_double(m, grid);
   auto planes = bind_planes_float(m);

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "bindings/arrays.hpp"
+#include "bindings/grid/bound_block.hpp"
 #include "bindings/grid/bound_grid.hpp"
 #include "bindings/subjects.hpp"
 #include "solve/samples.hpp"
@@ -16,20 +17,27 @@ namespace {
 
 template <class T>
 Samples<T>* make_samples(const BoundGrid& grid, const Input<T>& target, int threads) {
-  const std::size_t channels = channels_over(target, grid.grid().pixels());
+  const std::size_t channels = channels_over(target, grid.pixel_grid().pixels());
   const CoreCall call;
-  return new Samples<T>(grid.grid(), target.data(), channels, threads);
+  return new Samples<T>(grid.pixel_grid(), target.data(), channels, threads);
 }
 
 template <class T>
-double bound_splat_robust(const Samples<T>& self, const Loss& loss, const Input<T>& y,
-                          const Output<T>& weight, const Output<T>& weighted, int threads) {
+Samples<T>* make_block_samples(const BoundBlock& block, const Input<T>& target, int threads) {
+  const std::size_t channels = channels_over(target, block.grid.pixels());
+  const CoreCall call;
+  return new Samples<T>(block.grid, target.data(), channels, threads);
+}
+
+template <class T>
+void bound_splat_robust(const Samples<T>& self, const Loss& loss, const Input<T>& y,
+                        const Output<T>& weight, const Output<T>& weighted, int threads) {
   const std::size_t vertices = self.grid().vertices, channels = self.channels();
   require(weight.size() == vertices && weighted.size() == vertices * channels &&
               y.size() == weighted.size(),
           "arrays do not match the grid");
   const CoreCall call;
-  return splat_robust(self, loss, y.data(), weight.data(), weighted.data(), threads);
+  splat_robust(self, loss, y.data(), weight.data(), weighted.data(), threads);
 }
 
 template <class T>
@@ -37,11 +45,13 @@ void define_samples(nb::module_& m, const char* name) {
   nb::class_<Samples<T>>(m, name, "The known pixels of a target, in the order of a robust splat.")
       .def(nb::new_(&make_samples<T>), "grid"_a, "target"_a.noconvert(), "threads"_a,
            nb::keep_alive<0, 1>(), "Collect the known pixels of a target.")
+      .def(nb::new_(&make_block_samples<T>), "block"_a, "target"_a.noconvert(), "threads"_a,
+           nb::keep_alive<0, 1>(), "Collect the known pixels of a block.")
       .def_prop_ro("known", &Samples<T>::known, "Number of known pixels.")
       .def_prop_ro("size", &Samples<T>::size, "Largest magnitude of each channel.")
       .def("splat", &bound_splat_robust<T>, "loss"_a, "y"_a.noconvert(), "weight"_a.noconvert(),
            "weighted"_a.noconvert(), "threads"_a,
-           "Write S c and S (c t) with the weights c of a loss. Returns the sum of c.");
+           "Write S c and S (c t) with the weights c of a loss.");
 }
 
 void define_loss(nb::module_& m) {

@@ -12,6 +12,7 @@ class BoundPlanes;
 nb::class_<BoundGrid> bind_grid(nb::module_& m);
 void bind_build(nb::module_& m);
 void bind_state(nb::module_& m, nb::class_<BoundGrid>& grid);
+void bind_block(nb::module_& m);
 void bind_solver_float(nb::module_& m, nb::class_<BoundGrid>& grid);
 void bind_solver_double(nb::module_& m, nb::class_<BoundGrid>& grid);
 nb::class_<BoundPlanes> bind_planes_float(nb::module_& m);

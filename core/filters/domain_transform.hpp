@@ -67,14 +67,14 @@ class DomainFilter {
   }
 
   DomainInput run() {
-    if (pixel_mass_) masses_ = Buffer<T>(height_ * width_);
-    filter_all_rows(0);
+    if (pixel_mass_) make_masses();
+    filter_all_rows(0, true);
     if (large_) return {true, true};
-    if (unknown_ && !masses_.size()) {  // start again, with mass 0 for unknown pixels
-      masses_ = Buffer<T>(height_ * width_);
-      filter_all_rows(0);
+    if (unknown_ && !masses_) {  // start again, with mass 0 for unknown pixels
+      make_masses();
+      filter_all_rows(0, true);
     }
-    if (masses_.size() && !known_) return {false, false};
+    if (masses_ && !known_) return {false, false};
     filter_all_columns(0);
     for (int i = 1; i < iterations_; ++i) {
       filter_all_rows(i);
@@ -83,16 +83,27 @@ class DomainFilter {
     return {};
   }
 
+  // Filters the values and masses of an earlier pass, in place.
+  void run_pass(bool rows, int pass, T* masses) {
+    masses_ = masses;
+    rows ? filter_all_rows(pass) : filter_all_columns(pass);
+  }
+
  private:
   static constexpr bool in_place = std::is_same_v<T, Pixel>;
   // The filter reads a strip of columns twice, so the strip should fit into the second-level cache.
   static constexpr std::size_t strip_bytes = std::size_t{1} << 19, strip_step = 8;
 
-  void filter_all_rows(int pass) {
+  void make_masses() {
+    own_masses_ = Buffer<T>(height_ * width_);
+    masses_ = own_masses_.data();
+  }
+
+  void filter_all_rows(int pass, bool from_image = false) {
     const std::size_t groups = (height_ + rows_at_once<T> - 1) / rows_at_once<T>;
     parallel_for(team_, groups, [&](std::size_t group, std::size_t rank) {
       const std::size_t y = group * rows_at_once<T>, count = std::min(rows_at_once<T>, height_ - y);
-      if (pass == 0)
+      if (from_image)
         for (std::size_t r = 0; r < count; ++r) load(y + r);
       std::vector<T>& scratch = scratch_[rank];
       const std::size_t n = rows_at_once<T> * width_;
@@ -113,9 +124,9 @@ class DomainFilter {
       std::vector<T>& scratch = scratch_[rank];
       scratch.resize((channels_ + 2) * n + pixels);
       T* const w = scratch.data();
-      T* const masses = masses_.size() ? w + n : nullptr;
+      T* const masses = masses_ ? w + n : nullptr;
       const Strip<T> strip{w + 2 * n + pixels, w, masses, w + 2 * n, height_, pixels, channels_};
-      if (masses) copy_strip(masses_.data() + x, width_, masses, pixels, pixels);
+      if (masses) copy_strip(masses_ + x, width_, masses, pixels, pixels);
       const std::size_t row = pixels * channels_, stride = width_ * channels_;
       const bool convert = !in_place && pass == iterations_ - 1;
       filter_strip(strip, values_ + x * channels_, weights_.down.data() + x, pass, width_,
@@ -123,7 +134,7 @@ class DomainFilter {
       if (convert)
         for (std::size_t y = 0; y < height_; ++y)
           store(strip.values + y * row, row, out_ + y * stride + x * channels_);
-      if (masses) copy_strip(masses, pixels, masses_.data() + x, width_, pixels);
+      if (masses) copy_strip(masses, pixels, masses_ + x, width_, pixels);
     });
   }
 
@@ -133,7 +144,7 @@ class DomainFilter {
       std::copy_n(from + y * from_stride, n, to + y * to_stride);
   }
 
-  T* masses(std::size_t pixel) { return masses_.size() ? masses_.data() + pixel : nullptr; }
+  T* masses(std::size_t pixel) { return masses_ ? masses_ + pixel : nullptr; }
 
   // Converts a row to T. Sets `unknown_` and `large_`, and the masses of the row if there are any.
   void load(std::size_t y) {
@@ -144,7 +155,7 @@ class DomainFilter {
     if constexpr (std::is_floating_point_v<Pixel>) {
       if (!bounded(from, row, largest_value<T>)) inspect(to);
     }
-    if (masses_.size()) weigh(y, to);
+    if (masses_) weigh(y, to);
   }
 
   void inspect(const T* row) {
@@ -180,13 +191,24 @@ class DomainFilter {
   std::size_t height_, width_, channels_;
   int iterations_, team_;
   T* values_;
-  Buffer<T> work_, masses_;
+  Buffer<T> work_, own_masses_;
+  T* masses_ = nullptr;  // null if all masses are the same
   std::vector<std::vector<T>> scratch_;
   std::atomic<bool> unknown_{false};               // some value is not finite
   std::atomic<bool> large_{false}, known_{false};  // as in DomainInput
 };
 
 }  // namespace detail
+
+// Filters the rows or the columns of values in place, as one pass of the filter does. `masses` may
+// be null if all are the same. Blocks of whole rows or columns give the bits of the whole image if
+// they begin at a multiple of 64 rows or columns.
+template <class T>
+void domain_pass(const DomainWeights<T>& weights, bool rows, int pass, T* values, T* masses,
+                 std::size_t channels, int threads) {
+  detail::DomainFilter<T, T>(weights, pass + 1, values, nullptr, channels, values, threads)
+      .run_pass(rows, pass, masses);
+}
 
 // Filters an image with interleaved channels. `mass` is at most 1, and 1 everywhere if null; a
 // pixel with a value that is not finite has mass 0. Values are rounded if Pixel is an integer.

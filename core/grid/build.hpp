@@ -156,27 +156,47 @@ inline TileRows make_rows(Grid& grid) {
   return tile_rows;
 }
 
+template <class Key>
+void number_rows(Grid& grid, const Tiles<Key>& tiles) {
+  for (std::size_t r = 0; r <= tiles.rows(); ++r) grid.row_vertex.push_back(tiles.row_first(r));
+}
+
 // Divides the numbered vertices into bands, and finds the edges between them.
 template <class Key>
 void connect(Grid& grid, Tiles<Key> tiles, int threads) {
-  for (std::size_t r = 0; r <= tiles.rows(); ++r) grid.row_vertex.push_back(tiles.row_first(r));
+  number_rows(grid, tiles);
   make_bands(grid, tiles);
   find_edges(grid, tiles, threads);
   grid.tiles = std::move(tiles);
 }
 
+// Finds the vertices of all tiles. Sets everything of the grid that does not need edges.
 template <class Key>
-void build(const LineKeys<Key>& line_keys, const SpaceSigmas& sigma, double edge_guard, Grid& grid,
-           int threads) {
+Tiles<Key> find_tiles(const LineKeys<Key>& line_keys, Axis x, Axis y, Axis t, Grid& grid,
+                      int threads) {
   Tiles<Key> tiles;
-  tiles.x = Axis::of_pixels(grid.width, sigma.x, edge_guard);
-  grid.y = Axis::of_pixels(grid.height, sigma.y, edge_guard);
-  grid.t = Axis::of_pixels(grid.frames, sigma.t, edge_guard);
+  tiles.x = std::move(x);
+  grid.y = std::move(y);
+  grid.t = std::move(t);
   tiles.row = make_rows(grid);
   if (!find_vertices<std::uint16_t>(line_keys, grid, tiles, threads) &&
       !find_vertices<std::uint32_t>(line_keys, grid, tiles, threads))
     throw std::length_error("the grid has more than 2^32 - 2 vertices");
-  connect(grid, std::move(tiles), threads);
+  return tiles;
+}
+
+// Calls f(line_keys) with a function that writes the narrow or wide keys of lines of a reference.
+template <class T, class F>
+void with_line_keys(const Reference<T>& reference, const Binning& bins, F&& f) {
+  const auto call = [&]<class Key>(Key) {
+    f(LineKeys<Key>([&](std::size_t first_pixel, Key* keys) {
+      row_keys(reference.data + first_pixel * reference.channels, reference.width, bins, keys);
+    }));
+  };
+  if (bins.layout.total_bits() <= 31)
+    call(NarrowKey{});
+  else
+    call(WideKey{});
 }
 
 }  // namespace detail
@@ -193,16 +213,17 @@ Grid build_grid(const Reference<T>& reference, const SpaceSigmas& sigma, double 
   grid.width = reference.width;
   grid.space_dimensions = sigma.dimensions;
   grid.layout = bins.layout;
-  const auto build_with = [&]<class Key>(Key) {
-    const auto line_keys = [&](std::size_t first_pixel, Key* keys) {
-      row_keys(reference.data + first_pixel * reference.channels, reference.width, bins, keys);
-    };
-    detail::build<Key>(line_keys, sigma, edge_guard, grid, threads);
+  const auto axis = [&](std::size_t length, double cell) {
+    return Axis::of_pixels({0, length, length}, cell, edge_guard);
   };
-  if (bins.layout.total_bits() <= 31)
-    build_with(NarrowKey{});
-  else
-    build_with(WideKey{});
+  Axis x = axis(grid.width, sigma.x), y = axis(grid.height, sigma.y),
+       t = axis(grid.frames, sigma.t);
+  detail::with_line_keys(reference, bins, [&]<class Key>(const detail::LineKeys<Key>& line_keys) {
+    detail::connect(
+        grid,
+        detail::find_tiles<Key>(line_keys, std::move(x), std::move(y), std::move(t), grid, threads),
+        threads);
+  });
   return grid;
 }
 

@@ -20,6 +20,11 @@
 
 namespace bilateral {
 
+// The pixels [first, first + length) of an axis of `total` pixels.
+struct PixelSpan {
+  std::size_t first, length, total;
+};
+
 // The cells along one spatial axis. Cell i holds the items [start[i], start[i + 1]), which are
 // pixels or the cells of the finer level, and lies at coordinate[i]. Cells smaller than a pixel
 // leave gaps between coordinates.
@@ -40,12 +45,14 @@ struct Axis {
     }
   }
 
-  static Axis of_pixels(std::size_t length, double sigma, double edge_guard) {
-    const double inverse = std::min(1 / sigma, coordinate_limit / static_cast<double>(length));
+  static Axis of_pixels(const PixelSpan& span, double sigma, double edge_guard) {
+    const double inverse = std::min(1 / sigma, coordinate_limit / static_cast<double>(span.total));
     Axis axis;
-    for (std::size_t x = 0; x < length; ++x)
-      axis.append(x, static_cast<std::int64_t>(static_cast<double>(x) * inverse + edge_guard));
-    axis.start.push_back(length);
+    for (std::size_t i = 0; i < span.length; ++i) {
+      const auto x = static_cast<double>(span.first + i);
+      axis.append(i, static_cast<std::int64_t>(x * inverse + edge_guard));
+    }
+    axis.start.push_back(span.length);
     return axis;
   }
 
@@ -180,6 +187,11 @@ struct Grid {
   std::size_t dimensions() const { return space_dimensions + layout.channels; }
   std::size_t rows() const { return row_pixels.size(); }
   std::size_t bands() const { return band_row.size() - 1; }
+
+  // Whether the grid knows the vertex of each pixel. A grid joined from blocks does not.
+  bool has_pixels() const {
+    return std::visit([&](const auto& index) { return index.size() == pixels(); }, pixel);
+  }
 };
 
 }  // namespace bilateral

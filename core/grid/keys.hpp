@@ -31,6 +31,7 @@ struct KeyLayout {
   std::size_t channels = 0;
   std::array<int, max_channels> bits{};
   std::array<int, max_channels> shift{};
+  std::array<std::int64_t, max_channels> low{};  // the coordinate that a field of 0 stands for
 
   static KeyLayout of(const std::vector<std::uint64_t>& largest) {
     KeyLayout layout;

@@ -42,16 +42,21 @@ struct Reference {
   std::optional<double> nominal_max;  // values are usually in [0, nominal_max]
 };
 
-// The cells of a pixel: trunc(sum_j matrix[k][j] * value_j + shift[k]), or
-// trunc(gain[k] * value_k + shift[k]), from 0 to largest[k]. A cell outside becomes the nearest one
-// inside: another thread may change a reference after its range was found.
+// The cells of a pixel: floor(sum_j matrix[k][j] * value_j + shift[k]), or
+// floor(gain[k] * value_k + shift[k]), from low[k] to high[k]. A cell outside becomes the nearest
+// one inside: another thread may change a reference after its range was found. The cell of a value
+// does not depend on the range, so that blocks of an image agree. Keys hold cell - low.
 struct Binning {
   std::size_t channels;
   bool mixed;
   std::array<std::array<double, 3>, 3> matrix{};
   Channels gain{}, shift{};
-  Channels largest{};
+  Channels low{}, high{};
   KeyLayout layout;
+
+  bool has_negative_cells() const {
+    return std::any_of(low.begin(), low.end(), [](double cell) { return cell < 0; });
+  }
 };
 
 namespace detail {
@@ -68,42 +73,56 @@ BILATERAL_INLINE double cell_of(const T* pixel, const Binning& bins, std::size_t
   return value;
 }
 
-// Limits a cell to [0, largest]; NaN becomes 0.
-BILATERAL_INLINE double limit_cell(double cell, double largest) {
-  const double positive = cell > 0 ? cell : 0;
-  return positive < largest ? positive : largest;
+// Limits a coordinate to [low, high]; NaN becomes low.
+BILATERAL_INLINE double limit_cell(double cell, double low, double high) {
+  const double above = cell > low ? cell : low;
+  return above < high ? above : high;
 }
 
-template <class T>
+// The field of a coordinate in a key: floor(value) - low. Truncation is enough without negative
+// cells.
+template <bool negative, class Integer>
+BILATERAL_INLINE Integer field_of(double value, double low, double high) {
+  const double limited = limit_cell(value, negative ? low : 0, high);
+  auto cell = static_cast<Integer>(limited);
+  if constexpr (negative) {
+    cell -= static_cast<double>(cell) > limited ? Integer{1} : Integer{0};
+    cell -= static_cast<Integer>(low);
+  }
+  return cell;
+}
+
+template <class T, bool negative>
 BILATERAL_INLINE void rgb_keys(const T* pixels, std::size_t n, const Binning& bins,
                                NarrowKey* keys) {
   const double a00 = bins.matrix[0][0], a01 = bins.matrix[0][1], a02 = bins.matrix[0][2];
   const double a10 = bins.matrix[1][0], a11 = bins.matrix[1][1], a12 = bins.matrix[1][2];
   const double a20 = bins.matrix[2][0], a21 = bins.matrix[2][1], a22 = bins.matrix[2][2];
   const double b0 = bins.shift[0], b1 = bins.shift[1], b2 = bins.shift[2];
-  const double m0 = bins.largest[0], m1 = bins.largest[1], m2 = bins.largest[2];
+  const double l0 = bins.low[0], l1 = bins.low[1], l2 = bins.low[2];
+  const double m0 = bins.high[0], m1 = bins.high[1], m2 = bins.high[2];
   const int s0 = bins.layout.shift[0], s1 = bins.layout.shift[1];
   for (std::size_t x = 0; x < n; ++x) {
     const double r = pixels[3 * x], g = pixels[3 * x + 1], b = pixels[3 * x + 2];
-    const auto l = static_cast<std::int32_t>(limit_cell(a00 * r + a01 * g + a02 * b + b0, m0));
-    const auto u = static_cast<std::int32_t>(limit_cell(a10 * r + a11 * g + a12 * b + b1, m1));
-    const auto v = static_cast<std::int32_t>(limit_cell(a20 * r + a21 * g + a22 * b + b2, m2));
+    const auto l = field_of<negative, std::int32_t>(a00 * r + a01 * g + a02 * b + b0, l0, m0);
+    const auto u = field_of<negative, std::int32_t>(a10 * r + a11 * g + a12 * b + b1, l1, m1);
+    const auto v = field_of<negative, std::int32_t>(a20 * r + a21 * g + a22 * b + b2, l2, m2);
     keys[x] = (l << s0) | (u << s1) | v;
   }
 }
 
 // Keys whose features each depend on one value. A constant `channels` makes the loop over a gray
 // image simple.
-template <class T, class Count>
+template <class T, bool negative, class Count>
 BILATERAL_INLINE void plain_keys(const T* pixels, std::size_t n, const Binning& bins,
                                  Count channels, NarrowKey* keys) {
   if (channels != 1) std::fill_n(keys, n, NarrowKey{0});
   for (std::size_t k = 0; k < channels; ++k) {
-    const double a = bins.gain[k], b = bins.shift[k], most = bins.largest[k];
+    const double a = bins.gain[k], b = bins.shift[k], low = bins.low[k], high = bins.high[k];
     const int s = bins.layout.shift[k];
     for (std::size_t x = 0; x < n; ++x) {
       const auto value = static_cast<double>(pixels[x * channels + k]);
-      const auto cell = static_cast<std::int32_t>(limit_cell(a * value + b, most));
+      const auto cell = field_of<negative, std::int32_t>(a * value + b, low, high);
       keys[x] = channels == 1 ? cell : keys[x] | (cell << s);
     }
   }
@@ -118,13 +137,19 @@ BILATERAL_INLINE bool within(const T* values, std::size_t n, T highest) {
 
 template <class T>
 void rgb_row(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
-  multiversion<rgb_keys<T>>(pixels, n, bins, keys);
+  if (bins.has_negative_cells())
+    multiversion<rgb_keys<T, true>>(pixels, n, bins, keys);
+  else
+    multiversion<rgb_keys<T, false>>(pixels, n, bins, keys);
 }
 
 template <class T>
 void gray_row(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
   using One = std::integral_constant<std::size_t, 1>;
-  multiversion<plain_keys<T, One>>(pixels, n, bins, One{}, keys);
+  if (bins.has_negative_cells())
+    multiversion<plain_keys<T, true, One>>(pixels, n, bins, One{}, keys);
+  else
+    multiversion<plain_keys<T, false, One>>(pixels, n, bins, One{}, keys);
 }
 
 template <class T>
@@ -142,7 +167,7 @@ void row_keys(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* ke
   else if (bins.channels == 1)
     detail::gray_row(pixels, n, bins, keys);
   else
-    detail::plain_keys(pixels, n, bins, bins.channels, keys);
+    detail::plain_keys<T, true>(pixels, n, bins, bins.channels, keys);
 }
 
 template <class T>
@@ -150,9 +175,9 @@ void row_keys(const T* pixels, std::size_t n, const Binning& bins, WideKey* keys
   for (std::size_t x = 0; x < n; ++x) {
     WideKey key = 0;
     for (std::size_t k = 0; k < bins.channels; ++k) {
-      const double cell =
-          detail::limit_cell(detail::cell_of(pixels + x * bins.channels, bins, k), bins.largest[k]);
-      key |= static_cast<WideKey>(static_cast<std::uint64_t>(cell)) << bins.layout.shift[k];
+      const double cell = detail::cell_of(pixels + x * bins.channels, bins, k);
+      const auto field = detail::field_of<true, std::int64_t>(cell, bins.low[k], bins.high[k]);
+      key |= static_cast<WideKey>(field) << bins.layout.shift[k];
     }
     keys[x] = key;
   }
@@ -241,11 +266,13 @@ Binning make_binning(const Reference<T>& reference, double edge_guard, int threa
                                   : detail::measured_range(reference, bins, threads);
   std::vector<std::uint64_t> largest;
   for (std::size_t k = 0; k < bins.channels; ++k) {
-    bins.shift[k] -= range.low[k];
-    bins.largest[k] = std::floor(range.high[k] - range.low[k]);
-    largest.push_back(static_cast<std::uint64_t>(bins.largest[k]));
+    bins.low[k] = range.low[k];
+    bins.high[k] = std::floor(range.high[k]);
+    largest.push_back(static_cast<std::uint64_t>(bins.high[k] - bins.low[k]));
   }
   bins.layout = KeyLayout::of(largest);
+  for (std::size_t k = 0; k < bins.channels; ++k)
+    bins.layout.low[k] = static_cast<std::int64_t>(bins.low[k]);
   if (bins.layout.total_bits() > most_key_bits)
     throw std::domain_error(
         "expected at most 2^127 cells of all features together, got more. "

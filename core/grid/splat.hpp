@@ -154,14 +154,12 @@ struct InputStats {
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   std::size_t invalid = none;     // first pixel whose confidence is negative or not finite
   std::size_t known = 0;          // pixels with data
-  double confidence = 0;          // sum of their confidences
   std::vector<double> low, high;  // per channel, over the pixels with data
 
   // Adds the statistics of other pixels.
   void add(const InputStats& other) {
     invalid = std::min(invalid, other.invalid);
     known += other.known;
-    confidence += other.confidence;
     for (std::size_t k = 0; k < low.size(); ++k) {
       low[k] = std::min(low[k], other.low[k]);
       high[k] = std::max(high[k], other.high[k]);
@@ -176,10 +174,25 @@ BILATERAL_INLINE bool usable(T confidence) {
   return confidence >= T{0} && confidence <= std::numeric_limits<T>::max();
 }
 
+// Stores the pairs (c, c t) as float64, which holds the products of float32 numbers exactly.
+BILATERAL_INLINE void store_pairs(double* to, Lanes<double, 4> c, Lanes<double, 4> t) {
+  store_interleaved<double, 4>(to, c, c * t);
+}
+BILATERAL_INLINE void store_pairs(double* to, Lanes<float, 8> c, Lanes<float, 8> t) {
+  using Half = Lanes<float, 4>;
+  using Wide = Lanes<double, 4>;
+  const Half c0 = __builtin_shufflevector(c, c, 0, 1, 2, 3);
+  const Half t0 = __builtin_shufflevector(t, t, 0, 1, 2, 3);
+  const Half c1 = __builtin_shufflevector(c, c, 4, 5, 6, 7);
+  const Half t1 = __builtin_shufflevector(t, t, 4, 5, 6, 7);
+  store_pairs(to, __builtin_convertvector(c0, Wide), __builtin_convertvector(t0, Wide));
+  store_pairs(to + 8, __builtin_convertvector(c1, Wide), __builtin_convertvector(t1, Wide));
+}
+
 // Computes the pairs (c, c t) of a run of pixels, (0, 0) where there is no data, and updates the
 // range and the number of known pixels. Returns whether every confidence is usable.
 template <class T>
-BILATERAL_INLINE bool weigh_run(const T* target, const T* confidence, std::size_t n, T* pairs,
+BILATERAL_INLINE bool weigh_run(const T* target, const T* confidence, std::size_t n, double* pairs,
                                 T& low, T& high, std::size_t& known) {
   constexpr std::size_t width = 32 / sizeof(T);
   using Values = Lanes<T, width>;
@@ -195,8 +208,7 @@ BILATERAL_INLINE bool weigh_run(const T* target, const T* confidence, std::size_
     count -= data;
     lowest = lanes_least(data ? t : lowest, lowest);
     highest = lanes_most(data ? t : highest, highest);
-    const Values w = data ? c : Values{}, wt = data ? c * t : Values{};
-    store_interleaved<T, width>(pairs + 2 * p, w, wt);
+    store_pairs(pairs + 2 * p, data ? c : Values{}, data ? t : Values{});
   }
   using Count = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   known += static_cast<std::size_t>(fold_lanes<Count, width>(count, lanes_sum));
@@ -209,14 +221,15 @@ BILATERAL_INLINE bool weigh_run(const T* target, const T* confidence, std::size_
     known += data;
     low = data && target[p] < low ? target[p] : low;
     high = data && target[p] > high ? target[p] : high;
-    pairs[2 * p] = data ? confidence[p] : T{0};
-    pairs[2 * p + 1] = data ? confidence[p] * target[p] : T{0};
+    const double c = data ? static_cast<double>(confidence[p]) : 0;
+    pairs[2 * p] = c;
+    pairs[2 * p + 1] = data ? c * static_cast<double>(target[p]) : 0;
   }
   return good;
 }
 
 template <class T>
-bool weigh(const T* target, const T* confidence, std::size_t n, T* pairs, T& low, T& high,
+bool weigh(const T* target, const T* confidence, std::size_t n, double* pairs, T& low, T& high,
            std::size_t& known) {
   return multiversion<weigh_run<T>>(target, confidence, n, pairs, low, high, known);
 }
@@ -225,14 +238,13 @@ bool weigh(const T* target, const T* confidence, std::size_t n, T* pairs, T& low
 // the same reason as in add_in_turns.
 inline constexpr std::size_t interleaved = 2;
 
-template <class T, class Index>
-void add_runs(const T* pairs, std::size_t run, const Index* index, std::size_t width, double* sums,
-              std::size_t count) {
+template <class Index>
+void add_runs(const double* pairs, std::size_t run, const Index* index, std::size_t width,
+              double* sums, std::size_t count) {
   for (std::size_t x = 0; x < run; ++x)
     for (std::size_t lane = 0; lane < interleaved; ++lane) {
       double* to = sums + 2 * (lane * count + index[lane * width + x]);
-      const Pair pair = load_pair(pairs + 2 * (lane * run + x));
-      store_lanes(to, load_lanes<Pair>(to) + pair);
+      store_lanes(to, load_lanes<Pair>(to) + load_lanes<Pair>(pairs + 2 * (lane * run + x)));
     }
 }
 
@@ -259,7 +271,7 @@ BILATERAL_INLINE bool add_channels_body(const T* __restrict target, const T* __r
     for (std::size_t k = 0; k < channels; ++k) {
       low[k] = t[k] < low[k] ? t[k] : low[k];
       high[k] = t[k] > high[k] ? t[k] : high[k];
-      to[k + 1] += static_cast<double>(c * t[k]);
+      to[k + 1] += static_cast<double>(c) * static_cast<double>(t[k]);
     }
   }
   return good;
@@ -272,7 +284,9 @@ bool add_channels(const T* target, const T* confidence, std::size_t n, std::size
                                                    low, high, known);
 }
 
-// Sums confidence and confidence * target over the vertices of one row of tiles.
+// Sums confidence and confidence * target over the vertices of one row of tiles. A vertex has all
+// its pixels in one tile and adds them up in their order, so that the columns beside it do not
+// change its sums.
 template <class T, class Index>
 class RowSplat {
  public:
@@ -282,7 +296,8 @@ class RowSplat {
 
   InputStats stats;
 
-  void run(std::size_t row, T* weight, T* weighted) {
+  template <class Out>
+  void run(std::size_t row, Out* weight, Out* weighted) {
     const std::size_t first = grid_.row_vertex[row], count = grid_.row_vertex[row + 1] - first;
     const std::size_t stride = channels_ + 1;
     const std::size_t sets = channels_ == 1 ? interleaved : 1;
@@ -298,12 +313,11 @@ class RowSplat {
       double* sums = &sums_[v * stride];
       for (std::size_t set = 1; set < sets; ++set)
         for (std::size_t k = 0; k < stride; ++k) sums[k] += sums[set * count * stride + k];
-      stats.confidence += sums[0];
       // A smaller weight has no finite inverse.
-      const bool counts = sums[0] >= static_cast<double>(std::numeric_limits<T>::min());
-      weight[first + v] = counts ? static_cast<T>(sums[0]) : T{0};
+      const bool counts = sums[0] >= static_cast<double>(std::numeric_limits<Out>::min());
+      weight[first + v] = counts ? static_cast<Out>(sums[0]) : Out{0};
       for (std::size_t k = 0; k < channels_; ++k)
-        weighted[(first + v) * channels_ + k] = counts ? static_cast<T>(sums[k + 1]) : T{0};
+        weighted[(first + v) * channels_ + k] = counts ? static_cast<Out>(sums[k + 1]) : Out{0};
     }
   }
 
@@ -344,17 +358,17 @@ class RowSplat {
   std::size_t channels_;
   std::vector<double> sums_;
   std::vector<T> low_, high_;
-  std::vector<T> pairs_ = std::vector<T>(2 * interleaved * longest_run);
+  std::vector<double> pairs_ = std::vector<double>(2 * interleaved * longest_run);
   std::vector<T> ones_ = std::vector<T>(longest_run, T{1});
 };
 
 }  // namespace detail
 
-// weight = S c and weighted = S (c * t). A pixel with a non-finite target counts as confidence 0.
-// `confidence` may be null for 1 everywhere.
-template <class T>
+// weight = S c and weighted = S (c * t), summed in float64. A pixel with a non-finite target counts
+// as confidence 0. `confidence` may be null for 1 everywhere.
+template <class T, class Out>
 InputStats splat_target(const Grid& grid, const T* target, const T* confidence,
-                        std::size_t channels, T* weight, T* weighted, int threads) {
+                        std::size_t channels, Out* weight, Out* weighted, int threads) {
   std::vector<InputStats> row_stats(grid.rows());
   const int team = team_size(threads, grid.pixels(), 65536);
   std::visit(

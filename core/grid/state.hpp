@@ -179,7 +179,10 @@ void number_pixels(const RankArrays<Rank>& ranks, const Tiles<Key>& tiles, Grid&
   grid.pixel = std::move(pixel);
 }
 
-inline KeyLayout layout_of(const std::vector<int>& bits, int most_bits) {
+template <class Key>
+inline constexpr int most_bits = sizeof(Key) == sizeof(NarrowKey) ? 31 : most_key_bits;
+
+inline KeyLayout layout_of(const std::vector<int>& bits, int limit) {
   check_state(bits.size() <= max_channels, "a key has at most 8 fields");
   std::vector<std::uint64_t> largest;
   for (const int field : bits) {
@@ -187,12 +190,12 @@ inline KeyLayout layout_of(const std::vector<int>& bits, int most_bits) {
     largest.push_back((std::uint64_t{1} << field) - 2);
   }
   const KeyLayout layout = KeyLayout::of(largest);
-  check_state(layout.total_bits() <= most_bits, "the fields must fit into a key");
+  check_state(layout.total_bits() <= limit, "the fields must fit into a key");
   return layout;
 }
 
 template <class Key>
-void restore(const AnyRanks& any_ranks, Buffer<Key> keys, Axis x, Grid& grid, int threads) {
+Tiles<Key> restore(const AnyRanks& any_ranks, Buffer<Key> keys, Axis x, Grid& grid, int threads) {
   Tiles<Key> tiles;
   tiles.x = std::move(x);
   tiles.row = make_rows(grid);
@@ -210,7 +213,45 @@ void restore(const AnyRanks& any_ranks, Buffer<Key> keys, Axis x, Grid& grid, in
           number_pixels<std::uint32_t>(ranks, tiles, grid, threads);
       },
       any_ranks);
-  connect(grid, std::move(tiles), threads);
+  return tiles;
+}
+
+// Restores everything of a grid that does not need edges, then calls f(grid, tiles).
+template <class F>
+Grid restore_grid(GridState state, int threads, F&& f) {
+  Grid grid;
+  Axis x = axis_of(state.x_cell);
+  grid.y = axis_of(state.y_cell);
+  grid.t = axis_of(state.t_cell);
+  grid.width = state.x_cell.size();
+  grid.height = state.y_cell.size();
+  grid.frames = state.t_cell.size();
+  grid.space_dimensions = state.space_dimensions;
+  check_state(state.space_dimensions == 3 ||
+                  (state.space_dimensions == 2 && state.t_cell == std::vector<std::int64_t>{0}),
+              "an image has one frame, in cell 0");
+  const std::size_t pixels =
+      std::visit([](const auto& ranks) { return ranks.pixel.size(); }, state.ranks);
+  check_state(grid.width <= pixels && grid.height <= pixels / grid.width &&
+                  grid.frames <= pixels / grid.width / grid.height && grid.pixels() == pixels,
+              "there must be one rank per pixel");
+  std::visit(
+      [&]<class Key>(Buffer<Key>& keys) {
+        grid.layout = layout_of(state.key_bits, most_bits<Key>);
+        f(grid, restore(state.ranks, std::move(keys), std::move(x), grid, threads));
+      },
+      state.keys);
+  return grid;
+}
+
+// Checks the weights of B-bar, centre, space and range, and sets them.
+inline void set_blur(Grid& grid, const std::array<double, 3>& blur) {
+  for (const double weight : blur)
+    check_state(weight >= 0 && weight <= 1, "the weights of the blur must be between 0 and 1");
+  check_state(blur[0] > 0, "the centre weight of the blur must be positive");
+  grid.centre = blur[0];
+  grid.space = blur[1];
+  grid.range = blur[2];
 }
 
 }  // namespace detail
@@ -238,36 +279,12 @@ inline GridState state_of(const Grid& grid, int threads) {
 // The grid of a state, without its pyramid. Throws std::invalid_argument if the state is not that
 // of a grid.
 inline Grid grid_of(GridState state, int threads) {
-  using detail::check_state;
-  Grid grid;
-  Axis x = detail::axis_of(state.x_cell);
-  grid.y = detail::axis_of(state.y_cell);
-  grid.t = detail::axis_of(state.t_cell);
-  grid.width = state.x_cell.size();
-  grid.height = state.y_cell.size();
-  grid.frames = state.t_cell.size();
-  grid.space_dimensions = state.space_dimensions;
-  check_state(state.space_dimensions == 3 ||
-                  (state.space_dimensions == 2 && state.t_cell == std::vector<std::int64_t>{0}),
-              "an image has one frame, in cell 0");
-  const std::size_t pixels =
-      std::visit([](const auto& ranks) { return ranks.pixel.size(); }, state.ranks);
-  check_state(grid.width <= pixels && grid.height <= pixels / grid.width &&
-                  grid.frames <= pixels / grid.width / grid.height && grid.pixels() == pixels,
-              "there must be one rank per pixel");
-  for (const double weight : state.blur)
-    check_state(weight >= 0 && weight <= 1, "the weights of the blur must be between 0 and 1");
-  grid.centre = state.blur[0];
-  grid.space = state.blur[1];
-  grid.range = state.blur[2];
-  check_state(grid.centre > 0, "the centre weight of the blur must be positive");
-  std::visit(
-      [&]<class Key>(Buffer<Key>& keys) {
-        constexpr int most_bits = sizeof(Key) == sizeof(NarrowKey) ? 31 : most_key_bits;
-        grid.layout = detail::layout_of(state.key_bits, most_bits);
-        detail::restore(state.ranks, std::move(keys), std::move(x), grid, threads);
-      },
-      state.keys);
+  const std::array<double, 3> blur = state.blur;
+  Grid grid = detail::restore_grid(std::move(state), threads,
+                                   [&]<class Key>(Grid& restored, Tiles<Key> tiles) {
+                                     detail::connect(restored, std::move(tiles), threads);
+                                   });
+  detail::set_blur(grid, blur);
   return grid;
 }
 

@@ -90,7 +90,7 @@ class PlaneRowSplat {
                  low_[0], high_[0], stats.known))
         find_invalid(p, p + run);
       for (std::size_t i = 0; i < run; ++i) {
-        const Pair data = load_pair(pairs_.data() + 2 * i);
+        const Pair data = load_lanes<Pair>(pairs_.data() + 2 * i);
         if (data[0] == 0) continue;
         at[0] = centres_.x[x + i];
         double* sums = sums_.data() + index_[p + i] * pair_numbers;
@@ -169,16 +169,20 @@ class PlaneRowSplat {
   std::size_t channels_;
   std::vector<double> sums_;
   std::vector<T> low_, high_;
-  std::vector<T> pairs_ = std::vector<T>(2 * longest_run);
+  std::vector<double> pairs_ = std::vector<double>(2 * longest_run);
   std::vector<T> ones_ = std::vector<T>(longest_run, T{1});
 };
 
 }  // namespace detail
 
+struct PlaneStats : InputStats {
+  double confidence = 0;  // sum of the confidences of the known pixels
+};
+
 // A pixel with a non-finite target counts as confidence 0. `confidence` may be null for 1
 // everywhere.
 template <std::size_t D, class T>
-InputStats splat_planes(const Grid& grid, const Centres<D>& centres, const T* target,
+PlaneStats splat_planes(const Grid& grid, const Centres<D>& centres, const T* target,
                         const T* confidence, std::size_t channels, const PlaneSums<T>& out,
                         int threads) {
   constexpr std::size_t unknowns = D + 1, matrix = Planar<D>::matrix;
@@ -198,7 +202,7 @@ InputStats splat_planes(const Grid& grid, const Centres<D>& centres, const T* ta
         });
       },
       grid.pixel);
-  InputStats all = row_stats[0];
+  PlaneStats all{row_stats[0]};
   for (std::size_t row = 1; row < row_stats.size(); ++row) all.add(row_stats[row]);
   for (std::size_t k = 0; k < channels; ++k)
     out.origin[k] = out.centred && all.known > 0 ? all.low[k] / 2 + all.high[k] / 2 : 0;

@@ -107,11 +107,10 @@ BILATERAL_INLINE void weigh_chunk(const T* values, std::size_t steps, const T* y
   }
 }
 
-// Computes the weights and weighted sums of the vertices of one row of tiles. Returns the sum of
-// the weights.
+// Computes the weights and weighted sums of the vertices of one row of tiles.
 template <class T, std::size_t K, class Weight>
-BILATERAL_INLINE double weigh_row_body(const typename Samples<T>::Row& row, std::size_t channels,
-                                       Weight weight, const T* y, T* out_weight, T* out_weighted) {
+BILATERAL_INLINE void weigh_row_body(const typename Samples<T>::Row& row, std::size_t channels,
+                                     Weight weight, const T* y, T* out_weight, T* out_weighted) {
   constexpr std::size_t width = Samples<T>::width;
   if constexpr (K > 0) channels = K;
   constexpr std::size_t fixed = K > 0 ? (K + 1) * width : 0;
@@ -129,7 +128,6 @@ BILATERAL_INLINE double weigh_row_body(const typename Samples<T>::Row& row, std:
     sums = scratch_sums.data();
   }
   using Wide = Lanes<double, width>;
-  Wide total{};
   const T* values = row.values;
   for (std::size_t i = 0; i < row.vertices; i += width) {
     const std::size_t lanes = std::min(width, row.vertices - i), steps = row.steps[i / width];
@@ -139,7 +137,6 @@ BILATERAL_INLINE double weigh_row_body(const typename Samples<T>::Row& row, std:
         ys[k * width + lane] = y[row.order[i + lane] * channels + k];
     weigh_chunk<T, K>(values, steps, ys, channels, weight, sums, part);
     values += steps * channels * width;
-    total += load_lanes<Wide>(sums);  // padding has no weight
     for (std::size_t k = 0; k <= channels; ++k)
       store_lanes(part + k * width,
                   __builtin_convertvector(load_lanes<Wide>(sums + k * width), Lanes<T, width>));
@@ -150,46 +147,40 @@ BILATERAL_INLINE double weigh_row_body(const typename Samples<T>::Row& row, std:
         out_weighted[v * channels + k] = part[(k + 1) * width + lane];
     }
   }
-  return fold_lanes<double, width>(total, lanes_sum);
 }
 
 template <class T>
-BILATERAL_INLINE double weigh_row_any(const Loss& loss, const typename Samples<T>::Row& row,
-                                      std::size_t channels, const T* y, T* weight, T* weighted) {
-  double total = 0;
+BILATERAL_INLINE void weigh_row_any(const Loss& loss, const typename Samples<T>::Row& row,
+                                    std::size_t channels, const T* y, T* weight, T* weighted) {
   with_weight<T>(loss, [&](auto of_square) __attribute__((always_inline)) {
-    total = channels == 1 ? weigh_row_body<T, 1>(row, 1, of_square, y, weight, weighted)
-                          : weigh_row_body<T, 0>(row, channels, of_square, y, weight, weighted);
+    if (channels == 1)
+      weigh_row_body<T, 1>(row, 1, of_square, y, weight, weighted);
+    else
+      weigh_row_body<T, 0>(row, channels, of_square, y, weight, weighted);
   });
-  return total;
 }
 
 template <class T>
-double weigh_row(const Loss& loss, const typename Samples<T>::Row& row, std::size_t channels,
-                 const T* y, T* weight, T* weighted) {
-  return multiversion<weigh_row_any<T>>(loss, row, channels, y, weight, weighted);
+void weigh_row(const Loss& loss, const typename Samples<T>::Row& row, std::size_t channels,
+               const T* y, T* weight, T* weighted) {
+  multiversion<weigh_row_any<T>>(loss, row, channels, y, weight, weighted);
 }
 
 }  // namespace detail
 
 // weight = S c and weighted = S (c * t), with the confidences c of one round: the weight of the
-// loss at the distance over all channels of the target from the last solution y. Returns the sum of
-// c.
+// loss at the distance over all channels of the target from the last solution y.
 template <class T>
-double splat_robust(const Samples<T>& samples, const Loss& loss, const T* y, T* weight, T* weighted,
-                    int threads) {
+void splat_robust(const Samples<T>& samples, const Loss& loss, const T* y, T* weight, T* weighted,
+                  int threads) {
   const Grid& grid = samples.grid();
   const std::size_t channels = samples.channels();
-  std::vector<double> total(grid.rows());
   parallel_for(team_size(threads, grid.pixels(), 65536), grid.rows(),
                [&](std::size_t r, std::size_t) {
                  const std::size_t first = grid.row_vertex[r];
-                 total[r] = detail::weigh_row(loss, samples.row(r), channels, y + first * channels,
-                                              weight + first, weighted + first * channels);
+                 detail::weigh_row(loss, samples.row(r), channels, y + first * channels,
+                                   weight + first, weighted + first * channels);
                });
-  double sum = 0;
-  for (const double part : total) sum += part;
-  return sum;
 }
 
 }  // namespace bilateral

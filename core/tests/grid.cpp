@@ -215,17 +215,20 @@ void test_changed_reference(Random& random, double sigma) {
       grid.width = width;
       grid.space_dimensions = 2;
       grid.layout = bins.layout;
-      detail::build<Key>(
-          [&](std::size_t first, Key* keys) {
-            row_keys(after.data() + first * channels, width, bins, keys);
-          },
-          {2, 8, 8}, edge_guard, grid, 2);
+      const auto axis = [](std::size_t length) {
+        return Axis::of_pixels({0, length, length}, 8, edge_guard);
+      };
+      const auto line_keys = [&](std::size_t first, Key* keys) {
+        row_keys(after.data() + first * channels, width, bins, keys);
+      };
+      detail::connect(
+          grid, detail::find_tiles<Key>(line_keys, axis(width), axis(height), axis(1), grid, 2), 2);
       build_pyramid(grid, 2);
       const auto cells = coordinates(grid);
       bool inside = !cells.empty();
       for (std::size_t i = 0; i < cells.size(); ++i)
         if (const std::size_t k = i % grid.dimensions(); k >= 2)
-          inside = inside && static_cast<double>(cells[i]) <= bins.largest[k - 2];
+          inside = inside && static_cast<double>(cells[i]) <= bins.high[k - 2] - bins.low[k - 2];
       CHECK(inside);
       const double mass = std::accumulate(grid.mass.data(), grid.mass.data() + grid.vertices, 0.0);
       CHECK(mass == static_cast<double>(grid.pixels()));
@@ -349,6 +352,7 @@ void test_grid(Random& random) {
   test_changed_reference<NarrowKey>(random, 0.1);
   test_changed_reference<WideKey>(random, 1e-6);
   test_invalid_confidence(random);
+  test_blocks(random);
   test_state(random);
   test_without_memory(random);
 }

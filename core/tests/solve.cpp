@@ -108,13 +108,12 @@ void test_splat_robust(Random& random) {
       splat(grid, ct.data(), channels, weighted.data(), 1);
       std::vector<T> w(sums.size()), wt(weighted.size());
       const Samples<T> samples(grid, target.data(), channels, 2);
-      const double total = splat_robust(samples, loss, y.data(), w.data(), wt.data(), 2);
+      splat_robust(samples, loss, y.data(), w.data(), wt.data(), 2);
       const auto near = [](double a, T b) {
         return std::abs(a - static_cast<double>(b)) <= 1e-5 * (1 + std::abs(a));
       };
       CHECK(std::equal(sums.begin(), sums.end(), w.begin(), near));
       CHECK(std::equal(weighted.begin(), weighted.end(), wt.begin(), near));
-      CHECK(std::abs(total - std::accumulate(c.begin(), c.end(), 0.0)) <= 1e-5 * total);
     }
   }
 }
@@ -148,8 +147,8 @@ void test_changed_target(Random& random) {
       const Samples<T> samples(grid, counted->data(), copied->data(), channels, 2);
       CHECK(samples.known() >= few && samples.known() <= room_of(samples));
       std::vector<T> weight(grid.vertices), weighted(y.size());
-      const double total =
-          splat_robust(samples, Loss{}, y.data(), weight.data(), weighted.data(), 2);
+      splat_robust(samples, Loss{}, y.data(), weight.data(), weighted.data(), 2);
+      const double total = std::accumulate(weight.begin(), weight.end(), 0.0);
       CHECK(total > 0 && total <= static_cast<double>(samples.known()));
       CHECK(std::all_of(weighted.begin(), weighted.end(), [](T v) { return std::isfinite(v); }));
     }

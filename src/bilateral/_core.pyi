@@ -74,12 +74,12 @@ class Grid:
         """Write the root mean square over the pixels of each channel."""
 
     @overload
-    def splat_target(self, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> tuple[int, float, list[float], list[float], int | None]: ...
+    def splat_target(self, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> tuple[int, list[float], list[float], int | None]: ...
 
     @overload
-    def splat_target(self, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> tuple[int, float, list[float], list[float], int | None]:
+    def splat_target(self, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> tuple[int, list[float], list[float], int | None]:
         """
-        Write S c and S (c t). Returns the number of known pixels, their total confidence, the lowest and highest value per channel, and the first pixel with an invalid confidence.
+        Write S c and S (c t). Returns the number of known pixels, the lowest and highest value per channel, and the first pixel with an invalid confidence.
         """
 
     @overload
@@ -169,6 +169,64 @@ def grid_from_state(space_dimensions: int, blur: Sequence[float], key_bits: Sequ
     """
     Build a grid from its state; raise ValueError if the state is damaged. Returns the grid, its number of vertices and its mass.
     """
+
+class Block:
+    """The vertices of a rectangle of whole tiles."""
+
+    @property
+    def n_vertices(self) -> int: ...
+
+    @property
+    def mass(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]:
+        """Number of pixels of each vertex."""
+
+    def state(self, threads: int) -> tuple[list[int], list[int], list[int], list[int], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any]]:
+        """Return the arguments of block_from_state."""
+
+    @overload
+    def splat_target(self, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> tuple[int, list[float], list[float], int | None]: ...
+
+    @overload
+    def splat_target(self, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> tuple[int, list[float], list[float], int | None]:
+        """
+        Write S c and S (c t) in float64. Returns the same as Grid.splat_target.
+        """
+
+    @overload
+    def slice(self, vertices: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def slice(self, vertices: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write S^T vertices."""
+
+@overload
+def build_block(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], y: int, x: int, height: int, width: int, matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_xy: float, edge_guard: float, threads: int) -> Block: ...
+
+@overload
+def build_block(pixels: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], y: int, x: int, height: int, width: int, matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_xy: float, edge_guard: float, threads: int) -> Block: ...
+
+@overload
+def build_block(pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], y: int, x: int, height: int, width: int, matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_xy: float, edge_guard: float, threads: int) -> Block: ...
+
+@overload
+def build_block(pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], y: int, x: int, height: int, width: int, matrix: Sequence[Sequence[float]], offset: Sequence[float], sigmas: Sequence[float], nominal_max: float | None, sigma_xy: float, edge_guard: float, threads: int) -> Block:
+    """Find the vertices of a block of whole tiles at (y, x)."""
+
+def block_from_state(key_bits: Sequence[int], key_low: Sequence[int], x_cell: Sequence[int], y_cell: Sequence[int], last_rank: numpy.typing.NDArray[Any], rank: numpy.typing.NDArray[Any], keys: numpy.typing.NDArray[Any], threads: int) -> Block:
+    """
+    Build a block from its state; raise ValueError if the state is damaged.
+    """
+
+def repack_keys(keys: numpy.typing.NDArray[Any], bits: Sequence[int], low: Sequence[int], new_bits: Sequence[int], new_low: Sequence[int]) -> numpy.typing.NDArray[Any]:
+    """Return keys with fields of other sizes and other lowest cells."""
+
+def join_blocks(counts: numpy.typing.NDArray[numpy.uint32], keys: numpy.typing.NDArray[Any], mass: numpy.typing.NDArray[numpy.float32], height: int, width: int, sigma_xy: float, edge_guard: float, key_bits: Sequence[int], blur: Sequence[float], lowest_eigenvalue: float, level_stiffness: float, faint_epsilons: float, threads: int) -> tuple[Grid, int, numpy.typing.NDArray[numpy.float32]]:
+    """
+    Build the grid of an image from the vertices of its tiles. It has no pixels.
+    """
+
+def cell_starts(length: int, sigma: float, edge_guard: float) -> list[int]:
+    """Return the first pixel of each cell of an axis, and the length."""
 
 class Solver:
     """Memory and matrices that the solves on one grid share."""
@@ -276,8 +334,13 @@ class Loss:
 class Samples32:
     """The known pixels of a target, in the order of a robust splat."""
 
+    @overload
     def __init__(self, grid: Grid, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int) -> None:
         """Collect the known pixels of a target."""
+
+    @overload
+    def __init__(self, block: Block, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int) -> None:
+        """Collect the known pixels of a block."""
 
     @property
     def known(self) -> int:
@@ -287,16 +350,19 @@ class Samples32:
     def size(self) -> list[float]:
         """Largest magnitude of each channel."""
 
-    def splat(self, loss: Loss, y: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> float:
-        """
-        Write S c and S (c t) with the weights c of a loss. Returns the sum of c.
-        """
+    def splat(self, loss: Loss, y: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write S c and S (c t) with the weights c of a loss."""
 
 class Samples64:
     """The known pixels of a target, in the order of a robust splat."""
 
+    @overload
     def __init__(self, grid: Grid, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], threads: int) -> None:
         """Collect the known pixels of a target."""
+
+    @overload
+    def __init__(self, block: Block, target: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], threads: int) -> None:
+        """Collect the known pixels of a block."""
 
     @property
     def known(self) -> int:
@@ -306,10 +372,8 @@ class Samples64:
     def size(self) -> list[float]:
         """Largest magnitude of each channel."""
 
-    def splat(self, loss: Loss, y: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> float:
-        """
-        Write S c and S (c t) with the weights c of a loss. Returns the sum of c.
-        """
+    def splat(self, loss: Loss, y: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write S c and S (c t) with the weights c of a loss."""
 
 @overload
 def covariance(weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weighted: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], covariance: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None: ...
@@ -366,6 +430,9 @@ class DomainTransform32:
         Filter an image. Returns whether a pixel has data, and whether a value is too large.
         """
 
+    def filter_pass(self, rows: bool, pass_: int, values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], mass: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, threads: int) -> None:
+        """Filter the rows or the columns of an image in place, as one pass does."""
+
 class DomainTransform64:
     """The domain transform along one reference."""
 
@@ -390,6 +457,9 @@ class DomainTransform64:
         """
         Filter an image. Returns whether a pixel has data, and whether a value is too large.
         """
+
+    def filter_pass(self, rows: bool, pass_: int, values: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], mass: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, threads: int) -> None:
+        """Filter the rows or the columns of an image in place, as one pass does."""
 
 @overload
 def median(image: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], size: int, threads: int) -> None: ...

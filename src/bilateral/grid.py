@@ -310,6 +310,14 @@ class BilateralGrid:
         return np.array(self._core.coordinates(), np.int64).reshape(self.n_vertices, -1)
 
 
+def grid_of_blocks(core: cpu.Grid, shape: tuple[int, int], blur_unit: float) -> BilateralGrid:
+    """Return the grid that was joined from blocks. It has no pixels: it cannot splat or slice."""
+    grid = BilateralGrid.__new__(BilateralGrid)
+    grid._core, grid.shape, grid._blur_unit = core, shape, blur_unit
+    grid._reference = grid._planes = None
+    return grid
+
+
 def core_of(grid: BilateralGrid) -> cpu.Grid:
     """Return the C++ grid. For `bilateral.numerics` only."""
     return grid._core

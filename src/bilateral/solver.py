@@ -102,17 +102,8 @@ class BilateralSolver:
         self.grid = grid
         self._last: WarmStart | None = None
         self._fixed_steps = method is not None
-        if method is not None:
-            validation.choice("method", method, policy.METHODS)
-            validation.choice("model (method='paper')", model, ("constant",))
-            validation.choice(
-                "preconditioner (method='paper')", preconditioner, ("pyramid", "multigrid")
-            )
-            validation.choice("initial (method='paper')", initial or "pyramid", ("pyramid",))
-            preconditioner = initial = "pyramid"
-            max_iterations = policy.PAPER_ITERATIONS if max_iterations is None else max_iterations
         self.smoothness = validation.smoothness("smoothness", smoothness)
-        options = SolveOptions.checked(locals())
+        options = SolveOptions.checked_with_method(locals())
         self.tolerance = options.tolerance
         self.max_iterations = options.max_iterations
         self.preconditioner = options.preconditioner

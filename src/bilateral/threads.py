@@ -1,6 +1,9 @@
 """Set the number of threads that a call may use."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from bilateral import validation
 
@@ -8,6 +11,7 @@ _ENVIRONMENT = "BILATERAL_NUM_THREADS"
 _MAX_THREADS = 1024
 _num_threads: int | None = None
 """None: by the environment variable or the number of cores."""
+_single = ContextVar("_single", default=False)
 
 
 def set_num_threads(n: int) -> None:
@@ -41,6 +45,8 @@ def get_num_threads() -> int:
     -------
     int
     """
+    if _single.get():
+        return 1
     if _num_threads is not None:
         return _num_threads
     value = os.environ.get(_ENVIRONMENT, "").strip()
@@ -49,3 +55,13 @@ def get_num_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Use one thread per call: for tasks that already run side by side."""
+    token = _single.set(True)
+    try:
+        yield
+    finally:
+        _single.reset(token)

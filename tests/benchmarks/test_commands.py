@@ -365,3 +365,14 @@ def test_the_camera_command_measures_the_parts_asked_for(tmp_path: Path) -> None
     assert "speed" in stored
     assert not {"harm", "errors", "stereo", "time"} & stored.keys()
     assert stored["pictures"] == []
+
+
+@pytest.mark.benchmark
+def test_the_scale_command_compares_rows_with_memory(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+    stored = results("scale", tmp_path)
+    assert [row["megapixels"] for row in stored["sizes"]] == [0.12, 0.48]
+    for row in stored["sizes"]:
+        assert row["same_bits"] is True
+        assert row["vertices"] > 0
+        assert row["memory_mb"] > 10

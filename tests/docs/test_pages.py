@@ -89,7 +89,7 @@ def tensors(given: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("page", PAGES, ids=[path.stem for path in PAGES])
 def test_the_code_runs_and_prints_what_the_page_says(page: Path) -> None:
-    for package in ("torch", "xarray"):
+    for package in ("torch", "xarray", "dask"):
         if f"import {package}" in page.read_text() or f"bilateral.{package}" in page.read_text():
             pytest.importorskip(package, reason=f"the page uses {package}")
     given = names()

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <tuple>
 #include <utility>
 
@@ -27,6 +28,12 @@ class BoundGrid {
   ~BoundGrid();
 
   const Grid& grid() const { return grid_; }
+
+  // The grid, for operations on pixels. Throws std::invalid_argument if the blocks have them.
+  const Grid& pixel_grid() const {
+    if (!grid_.has_pixels()) throw std::invalid_argument("the pixels of this grid are in blocks");
+    return grid_;
+  }
 
   // Seconds for vertices and edges, for the pyramid, and for the bistochastization.
   const std::array<double, 3>& build_seconds() const { return build_seconds_; }

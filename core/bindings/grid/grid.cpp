@@ -12,6 +12,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/grid/bound_grid.hpp"
+#include "bindings/grid/bound_stats.hpp"
 #include "bindings/subjects.hpp"
 #include "grid/bistochastize.hpp"
 #include "grid/build.hpp"
@@ -28,19 +29,19 @@ namespace {
 
 template <class T>
 void bound_splat(const BoundGrid& self, const Input<T>& pixels, const Output<T>& out, int threads) {
-  const std::size_t channels = channels_over(pixels, self.grid().pixels());
-  require(out.size() == channels * self.grid().vertices, "out does not match the grid");
+  const std::size_t channels = channels_over(pixels, self.pixel_grid().pixels());
+  require(out.size() == channels * self.pixel_grid().vertices, "out does not match the grid");
   const CoreCall call;
-  splat(self.grid(), pixels.data(), channels, out.data(), threads);
+  splat(self.pixel_grid(), pixels.data(), channels, out.data(), threads);
 }
 
 template <class T>
 void bound_slice(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out,
                  int threads) {
-  const std::size_t channels = channels_over(vertices, self.grid().vertices);
-  require(out.size() == channels * self.grid().pixels(), "out does not match the grid");
+  const std::size_t channels = channels_over(vertices, self.pixel_grid().vertices);
+  require(out.size() == channels * self.pixel_grid().pixels(), "out does not match the grid");
   const CoreCall call;
-  slice(self.grid(), vertices.data(), channels, out.data(), threads);
+  slice(self.pixel_grid(), vertices.data(), channels, out.data(), threads);
 }
 
 // A linear map from vertices to vertices.
@@ -58,7 +59,7 @@ void bound_slice_gradients(const BoundGrid& self, const Input<T>& z, const Input
                            const std::optional<Input<T>>& confidence,
                            const std::optional<Output<T>>& of_target,
                            const std::optional<Output<T>>& of_confidence, int threads) {
-  const Grid& grid = self.grid();
+  const Grid& grid = self.pixel_grid();
   const std::size_t channels = channels_over(z, grid.vertices);
   require(y.size() == z.size() && (!extra || extra->size() == grid.vertices),
           "vertices do not match the grid");
@@ -95,16 +96,11 @@ void bound_rms(const BoundGrid& self, const Input<T>& vertices, const Output<dou
   pixel_rms(self.grid(), vertices.data(), channels, out.data());
 }
 
-// The number of known pixels, the sum of their confidences, the lowest and the highest value of
-// each channel, and the first pixel with an invalid confidence.
-using BoundStats = std::tuple<std::size_t, double, std::vector<double>, std::vector<double>,
-                              std::optional<std::size_t>>;
-
 template <class T>
 BoundStats bound_splat_target(const BoundGrid& self, const Input<T>& target,
                               const std::optional<Input<T>>& confidence, const Output<T>& weight,
                               const Output<T>& weighted, int threads) {
-  const Grid& grid = self.grid();
+  const Grid& grid = self.pixel_grid();
   const std::size_t channels = channels_over(target, grid.pixels());
   require(!confidence || confidence->size() == grid.pixels(), "confidence does not match");
   require(weight.size() == grid.vertices && weighted.size() == grid.vertices * channels,
@@ -112,9 +108,7 @@ BoundStats bound_splat_target(const BoundGrid& self, const Input<T>& target,
   const CoreCall call;
   const InputStats stats = splat_target(grid, target.data(), data_or_null(confidence), channels,
                                         weight.data(), weighted.data(), threads);
-  std::optional<std::size_t> invalid;
-  if (stats.invalid != InputStats::none) invalid = stats.invalid;
-  return {stats.known, stats.confidence, stats.low, stats.high, invalid};
+  return bound_stats(stats);
 }
 
 template <class T, auto find_start>
@@ -175,11 +169,12 @@ void define_operators(nb::class_<BoundGrid>& grid) {
            "threads"_a, "Return x^T (D_m - D_n B-bar D_n) y.")
       .def("rms", &bound_rms<T>, "vertices"_a.noconvert(), "out"_a.noconvert(),
            "Write the root mean square over the pixels of each channel.")
-      .def("splat_target", &bound_splat_target<T>, "target"_a.noconvert(),
-           "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
-           "threads"_a,
-           "Write S c and S (c t). Returns the number of known pixels, their total confidence, the "
-           "lowest and highest value per channel, and the first pixel with an invalid confidence.")
+      .def(
+          "splat_target", &bound_splat_target<T>, "target"_a.noconvert(),
+          "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
+          "threads"_a,
+          "Write S c and S (c t). Returns the number of known pixels, the lowest and highest value "
+          "per channel, and the first pixel with an invalid confidence.")
       .def("pyramid_start", &bound_start<T, &pyramid_start<T>>, "weight"_a.noconvert(),
            "weighted"_a.noconvert(), "x"_a.noconvert(), "threads"_a,
            "Write the paper's hierarchical start.")

@@ -28,7 +28,7 @@ class BoundPlanes {
         axes_(make(cells_per_pixel, threads)) {}
 
   const BoundGrid& bound() const { return bound_; }
-  const Grid& grid() const { return bound_.grid(); }
+  const Grid& grid() const { return bound_.pixel_grid(); }
   std::size_t unknowns() const { return grid().space_dimensions + 1; }
   std::size_t matrix() const { return unknowns() * (unknowns() + 1) / 2; }
 

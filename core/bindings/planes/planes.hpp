@@ -46,7 +46,7 @@ PlaneObservation bound_splat_planes(const BoundPlanes& self, const Input<T>& tar
           "sizes do not match");
   std::vector<double> origin(channels);
   const PlaneSums<T> out{moments.data(), weighted.data(), origin.data(), centred};
-  InputStats stats;
+  PlaneStats stats;
   {
     const CoreCall call;
     stats = self.with_centres([&]<std::size_t D>(const Centres<D>& centres) {

@@ -113,7 +113,7 @@ struct PlaneData {
   std::vector<T> target, confidence;  // `confidence` may be empty
   std::vector<T> moments, weighted;
   std::vector<double> origin;
-  InputStats stats;
+  PlaneStats stats;
 
   template <std::size_t D>
   void splat(const PlaneProblem<T, D>& problem, int threads, bool centred = true) {

@@ -67,6 +67,8 @@ class Batch:
 
 def run(command: Command, common: CommonOptions) -> int:
     """Run a command on all its files, print the outcome, and return the exit code."""
+    if command.run_large is not None:
+        return command.run_large(common)
     part = None if common.shard is None else shard.parse(common.shard)
     plan = make_plan(command, common)
     keys = plan.pairing.keys if part is None else part.select(plan.pairing.keys)

@@ -62,6 +62,8 @@ class Command:
     """Suffix of the output if no option sets it, for the path of the leading input."""
     lead: str | None = None
     """Which of the first two inputs names results. Default: the first."""
+    run_large: Callable[..., int] | None = None
+    """Runs the command on files that do not fit into memory, in place of everything else."""
     in_order: bool = False
     """Whether files are the frames of a video: one at a time, in the order of their numbers."""
 

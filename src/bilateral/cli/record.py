@@ -19,6 +19,8 @@ class Record:
     seconds: float = 0.0
     shape: list[int] | None = None
     dtype: str | None = None
+    n_vertices: int | None = None
+    """Size of the linear system, of files that are larger than memory."""
     metrics: Metrics | None = None
     """Errors before and after, with ``--truth``; in JSON their name is "figures"."""
     warnings: list[str] = dataclasses.field(default_factory=list)

@@ -3,6 +3,7 @@
 import filecmp
 import os
 import secrets
+import shutil
 import stat
 import threading
 from collections.abc import Iterable, Iterator
@@ -68,6 +69,46 @@ def _kind_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise FileError(f"{printable(path)}: is not a valid file name.") from None
 
 
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[str]:
+    """Yield a temporary name for a file or a folder that becomes `path` when it is complete.
+
+    An error removes it. A folder that is replaced is moved away first, and removed at the end.
+    """
+    final = os.path.realpath(path)
+    folder, suffix = os.path.split(final)[0], os.path.splitext(final)[1]
+    names = [os.path.join(folder, f"{PREFIX}{secrets.token_hex(8)}{suffix}") for _ in range(2)]
+    temporary, old = names
+    try:
+        with _lock:
+            if _closed:
+                raise InterruptedError("interrupted")
+            _unfinished.add(temporary)
+        yield temporary
+        with _lock:
+            if os.path.lexists(final) and not overwrite:
+                raise AlreadyExistsError(printable(path))
+            if os.path.isdir(final):
+                os.rename(final, old)
+            os.replace(temporary, final)
+            _unfinished.discard(temporary)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        message = f"{printable(path)}: cannot be written: {os_reason(error)}."
+        raise FileError(message) from None
+    finally:
+        with _lock:
+            _unfinished.discard(temporary)
+            _remove(temporary)
+
+
+def _remove(name: str) -> None:
+    """Remove a file or a folder, if it exists."""
+    with suppress(OSError):
+        os.unlink(name)
+    shutil.rmtree(name, ignore_errors=True)
+
+
 class Tag:
     """A name that the temporary files of one run have in common, in all its processes.
 
@@ -114,8 +155,7 @@ def abandon() -> None:
     with _lock:
         _closed = True
         for name in _unfinished:
-            with suppress(OSError):
-                os.unlink(name)
+            _remove(name)
         _unfinished.clear()
 
 

@@ -21,9 +21,9 @@ Array = NDArray[Any]
 
 HOLDS = "integers and floating point of any size; any number of channels and pages"
 _MAX_PAGES = 10_000
-_COMPRESSIONS = {1, 5, 8, 32773, 32946, 34925, 50000}
+COMPRESSIONS = {1, 5, 8, 32773, 32946, 34925, 50000}
 """None, LZW, deflate, PackBits, LZMA and Zstandard: they never unpack to more than they claim."""
-_WHITE_IS_ZERO, _PALETTE = 0, 3
+WHITE_IS_ZERO, _PALETTE = 0, 3
 _BLOCK = 1 << 20
 """Pixels of a palette to convert at a time: NumPy makes indices of 8 bytes from them."""
 
@@ -69,7 +69,7 @@ def encode(array: Array, *, pages: bool = False) -> bytes:
                 np.ascontiguousarray(page),
                 photometric="rgb" if is_color else "minisblack",
                 planarconfig="contig" if page.ndim == 3 else None,
-                extrasamples=_extra_samples(page),
+                extrasamples=extra_samples(page),
                 compression="zlib",
                 compressionargs={"level": 3},
                 metadata=None,
@@ -77,7 +77,7 @@ def encode(array: Array, *, pages: bool = False) -> bytes:
     return stream.getvalue()
 
 
-def _extra_samples(page: Array) -> Sequence[str] | None:
+def extra_samples(page: Array) -> Sequence[str] | None:
     """Return the meaning of the channels beyond gray or RGB, for TIFF's tag ExtraSamples."""
     if page.ndim == 2 or page.shape[2] == 3:
         return None
@@ -109,7 +109,7 @@ def _select_pages(pages: Any, number: int | None) -> list[Any]:
 def _check_page(page: "TiffPage", options: Options, limit: int) -> None:
     if page.dtype is None or page.dtype.kind not in "uif" or page.axes not in ("YX", "YXS", "SYX"):
         raise FileError("holds no picture of real numbers.")
-    if page.compression not in _COMPRESSIONS:
+    if page.compression not in COMPRESSIONS:
         name = getattr(page.compression, "name", page.compression)
         raise FileError(f"is compressed by {name}, which is not supported. Save it with deflate.")
     check_size(page.shape, page.dtype, limit)
@@ -122,7 +122,7 @@ def _pixels(page: "TiffPage", options: Options) -> Array:
     array = page.asarray(maxworkers=1)
     if page.axes == "SYX":
         array = np.moveaxis(array, 0, -1)
-    if page.photometric == _WHITE_IS_ZERO and array.dtype.kind == "u":
+    if page.photometric == WHITE_IS_ZERO and array.dtype.kind == "u":
         array = np.iinfo(array.dtype).max - array
     palette = _palette(page, options)
     if palette is not None:

@@ -5,7 +5,7 @@ function that offers it. Everything in between passes the object on.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 from bilateral import validation
@@ -90,6 +90,22 @@ class SolveOptions(Options):
     """Let multigrid check an error estimate that may not hold; see `policy.estimate_holds`."""
     exact: bool = False
     """Solve to a fraction of the tolerance, as the gradient of a confidence needs it."""
+
+    @classmethod
+    def checked_with_method(cls, arguments: Mapping[str, Any]) -> Self:
+        """Check the options of a call that also has the argument `method`."""
+        if arguments["method"] is None:
+            return cls.checked(arguments)
+        validation.choice("method", arguments["method"], policy.METHODS)
+        validation.choice("model (method='paper')", arguments["model"], ("constant",))
+        preconditioner, initial = arguments["preconditioner"], arguments["initial"] or "pyramid"
+        choices = ("pyramid", "multigrid")
+        validation.choice("preconditioner (method='paper')", preconditioner, choices)
+        validation.choice("initial (method='paper')", initial, ("pyramid",))
+        steps = arguments["max_iterations"]
+        steps = policy.PAPER_ITERATIONS if steps is None else steps
+        fixed = {"preconditioner": "pyramid", "initial": "pyramid", "max_iterations": steps}
+        return replace(cls.checked({**arguments, **fixed}), fixed_steps=True)
 
     def __post_init__(self) -> None:
         if self.planar:

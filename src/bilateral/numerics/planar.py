@@ -266,7 +266,7 @@ def solve_robust(
         return ended
 
     def weigh(x: Array) -> Array:
-        weights: Array = robust.pixel_weights(grid, x, target, loss).astype(target.dtype)
+        weights: Array = robust.pixel_weights(x, target, loss).astype(target.dtype)
         return weights
 
     weights, start = confidence, earlier

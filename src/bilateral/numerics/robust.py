@@ -65,7 +65,7 @@ def solve(
     callback : function of (round, movement), optional
         Called after each round; a true result ends the rounds.
     """
-    kernel = _kernel(loss)
+    kernel = kernel_of(loss)
     samples: cpu.Samples | None = None
 
     def reweigh(_: int, last: system.System, y: Array) -> system.System | None:
@@ -106,17 +106,27 @@ def rounds(
     last = problem.system
     outcome = solver.solve(last, y, problem.preconditioner)
     movements = [outcome.moved]
-    movement_fraction = min(policy.ROUND_FRACTION, 500 * max(options.stop_tolerance, 0.0))
+    fraction = movement_fraction(options)
     while not (callback is not None and callback(len(movements), movements[-1])):
-        if len(movements) >= max_rounds or (len(movements) > 1 and movements[-1] <= min_change):
+        if is_last(movements, max_rounds, min_change):
             break
         following = next_system(len(movements), last, y)
         if following is None:  # every weight is 0
             break
         y, last = system.convert(y, last, following), following
-        outcome = solver.follow(last, y, movement_fraction)
+        outcome = solver.follow(last, y, fraction)
         movements.append(outcome.moved)
     return Rounds(last, y, movements, outcome)
+
+
+def movement_fraction(options: SolveOptions) -> float:
+    """Return the fraction of its movement at whose error a round stops."""
+    return min(policy.ROUND_FRACTION, 500 * max(options.stop_tolerance, 0.0))
+
+
+def is_last(movements: list[float], max_rounds: int, min_change: float) -> bool:
+    """Whether the round with the last of these movements is the last one."""
+    return len(movements) >= max_rounds or (len(movements) > 1 and movements[-1] <= min_change)
 
 
 def _reweigh_pixels(
@@ -129,19 +139,19 @@ def _reweigh_pixels(
 ) -> system.System | None:
     """Make the next system for any loss and numbers of any magnitude."""
     x = system.slice_vertices(grid, system.values(last, y).astype(np.float64))
-    weights = pixel_weights(grid, x, target, loss)
+    weights = pixel_weights(x, target, loss)
     return system.observe(grid, target.astype(np.float64), weights, smoothness)
 
 
-def pixel_weights(grid: BilateralGrid, x: Array, target: Array, loss: losses.Loss) -> Array:
+def pixel_weights(x: Array, target: Array, loss: losses.Loss) -> Array:
     """Compute the weights of a loss at the distance of each pixel from its (..., K) target."""
     known = np.asarray(np.isfinite(target).all(axis=-1))
     e = np.where(known[..., np.newaxis], x.astype(np.float64) - target, 0.0)
     distance = e[..., 0] if e.shape[-1] == 1 else np.hypot.reduce(e, axis=-1)
-    return validation.loss_weights(loss.weight(distance), grid.shape)
+    return validation.loss_weights(loss.weight(distance), known.shape)
 
 
-def _kernel(loss: losses.Loss) -> cpu.Loss | None:
+def kernel_of(loss: losses.Loss) -> cpu.Loss | None:
     """Describe a loss to the core; None if it is not one of this package."""
     kind = type(loss)  # a subclass may have overridden anything
     unit = 1 / loss.scale if isinstance(loss, losses.Scaled) else 0.0

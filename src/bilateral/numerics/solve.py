@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from bilateral.grid import BilateralGrid, reference_of
 from bilateral.info import SolveInfo
 from bilateral.numerics import lowrank, pcg, planar, robust, smoothness_rule, system
 from bilateral.numerics.options import SolveOptions
-from bilateral.numerics.problem import check_inputs, set_up, start
+from bilateral.numerics.problem import Problem, check_inputs, set_up, start
 from bilateral.numerics.warm_start import WarmStart, fitted_planes, to_start, vertex_means
 
 Array = NDArray[Any]
@@ -64,35 +65,12 @@ class Solve(NamedTuple):
         validation.callback(self.callback)
         smoothness = self._smoothness(checked, weights)
         problem = set_up(grid, checked.values, weights, smoothness, options)
-        full, reduced = problem.system, None
-        y = None if earlier is None else to_start(full, earlier.y)
-        if rank_tolerance is not None:
-            reduced = lowrank.reduce(full, rank_tolerance)
-        if reduced is not None:
-            problem = problem._replace(system=reduced.system)
-            y = None if y is None else reduced.project(y)
-        y = start(grid, problem, options, y)
-        outcome = pcg.SystemSolver(grid, options).solve(
-            problem.system,
-            y,
-            problem.preconditioner,
-            self.callback,
-            warm=earlier is not None,
+        y = None if earlier is None else to_start(problem.system, earlier.y)
+        vertices, info = solve_vertices(
+            grid, problem, y, smoothness, options, rank_tolerance, self.callback, stacklevel + 1
         )
-        pcg.warn_if_not_converged(outcome, options, smoothness, stacklevel + 2)
-        residuals, converged = outcome.residuals, outcome.converged
-        if options.fixed_steps or options.max_iterations == 0:
-            converged = bool(residuals) and residuals[-1] <= options.tolerance
-            converged = converged and not outcome.diverged
-            converged = converged and pcg.estimate_holds(grid, *problem, options.tolerance)
-        if reduced is not None:  # clipping would change the sums of the channels
-            vertices = reduced.expand(y)
-        else:
-            # Without any step, the result is the start, a warm start as the caller gave it.
-            vertices = system.solution(full, y, full.bounds if residuals else None)
         x = _finish(grid, system.slice_vertices(grid, vertices), checked, sigmas)
-        info = _info(grid, residuals, converged, began, y.shape[1], smoothness)
-        return Solution(x, info, WarmStart(grid, vertices))
+        return Solution(x, _timed(info, began), WarmStart(grid, vertices))
 
     def robust(
         self,
@@ -244,6 +222,48 @@ class Solve(NamedTuple):
         return None if last is None else last.on(self.grid)
 
 
+def solve_vertices(
+    grid: BilateralGrid,
+    problem: Problem,
+    y: Array | None,
+    smoothness: float,
+    options: SolveOptions,
+    rank_tolerance: float | None,
+    callback: pcg.Callback | None,
+    stacklevel: int,
+) -> tuple[Array, SolveInfo]:
+    """Solve a problem, from an earlier solution `y` if there is one; return (n_vertices, K).
+
+    A warning points `stacklevel` frames up, where 1 is the caller of this.
+    """
+    began, warm, full, reduced = time.perf_counter(), y is not None, problem.system, None
+    if rank_tolerance is not None:
+        reduced = lowrank.reduce(full, rank_tolerance)
+    if reduced is not None:
+        problem = problem._replace(system=reduced.system)
+        y = None if y is None else reduced.project(y)
+    y = start(grid, problem, options, y)
+    outcome = pcg.SystemSolver(grid, options).solve(
+        problem.system, y, problem.preconditioner, callback, warm=warm
+    )
+    pcg.warn_if_not_converged(outcome, options, smoothness, stacklevel + 2)
+    residuals, converged = outcome.residuals, outcome.converged
+    if options.fixed_steps or options.max_iterations == 0:
+        converged = bool(residuals) and residuals[-1] <= options.tolerance
+        converged = converged and not outcome.diverged
+        converged = converged and pcg.estimate_holds(grid, *problem, options.tolerance)
+    if reduced is not None:  # clipping would change the sums of the channels
+        vertices = reduced.expand(y)
+    else:
+        # Without any step, the result is the start, a warm start as the caller gave it.
+        vertices = system.solution(full, y, full.bounds if residuals else None)
+    return vertices, _info(grid, residuals, converged, began, y.shape[1], smoothness)
+
+
+def _timed(info: SolveInfo, began: float) -> SolveInfo:
+    return replace(info, seconds=time.perf_counter() - began)
+
+
 def _finish(
     grid: BilateralGrid,
     pixels: Array,
@@ -265,7 +285,8 @@ def _finite_range(values: Array) -> tuple[Array, Array]:
     known = np.isfinite(values).all(axis=-1, keepdims=True)
     axes = tuple(range(values.ndim - 1))
     low = np.min(values, axis=axes, where=known, initial=np.inf)
-    return low, np.max(values, axis=axes, where=known, initial=-np.inf)
+    high = np.max(values, axis=axes, where=known, initial=-np.inf)
+    return low + 0.0, high + 0.0  # 0 for -0, which depends on the order of the pixels
 
 
 def _info(

@@ -50,12 +50,20 @@ def observe(
     validation.confidence_value(confidence, sums.invalid)
     if sums.known == 0:
         return None
-    dtype = sums.weight.dtype
-    if not dtype_is_enough(grid, dtype, _size(sums), sums.known, sums.confidence, smoothness):
-        if target.dtype == np.float64:
-            return _in_other_units(grid, target, confidence, smoothness, sums)
-        confidence = None if confidence is None else confidence.astype(np.float64)
-        return observe(grid, target.astype(np.float64), confidence, smoothness)
+    system = of_sums(grid, sums, smoothness)
+    if system is not None:
+        return system
+    if target.dtype == np.float64:
+        return _in_other_units(grid, target, confidence, smoothness, sums)
+    confidence = None if confidence is None else confidence.astype(np.float64)
+    return observe(grid, target.astype(np.float64), confidence, smoothness)
+
+
+def of_sums(grid: BilateralGrid, sums: cpu.Observation, smoothness: float) -> System | None:
+    """Make a system of the sums over the vertices; None if their dtype cannot hold the numbers."""
+    dtype, size = sums.weight.dtype, _size(sums)
+    if not dtype_is_enough(grid, dtype, size, sums.known, sums.confidence, smoothness):
+        return None
     return System(sums.weight, sums.weighted, smoothness, _scale(sums), (sums.low, sums.high))
 
 
@@ -66,8 +74,8 @@ def reweigh(
 
     None if the dtype cannot hold the new numbers.
     """
-    total = cpu.splat_robust(samples, loss, y, system.weight, system.weighted)
-    size = np.array(samples.size)
+    cpu.splat_robust(samples, loss, y, system.weight, system.weighted)
+    size, total = np.array(samples.size), cpu.total_weight(system.weight)
     is_enough = dtype_is_enough(grid, y.dtype, size, samples.known, total, system.smoothness)
     return system if is_enough else None
 

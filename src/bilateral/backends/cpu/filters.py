@@ -97,6 +97,20 @@ def domain_transform(
     return Filtered(out, *core.filter(image, mass, iterations, out, threads))
 
 
+def domain_pass(
+    values: Array,
+    mass: Array | None,
+    reference: Array,
+    scale: tuple[float, float],
+    pass_: int,
+    rows: bool,
+) -> None:
+    """Filter the rows or the columns of (H, W, K) values and their mass in place, in one pass."""
+    kind = _core.DomainTransform64 if values.dtype == np.float64 else _core.DomainTransform32
+    threads = get_num_threads()
+    kind.of(reference, *scale, threads).filter_pass(rows, pass_, values, mass, threads)
+
+
 def defocus(
     image: Array, layers: Array, radii: Sequence[float], blades: int, rotation: float
 ) -> Array:

@@ -23,23 +23,36 @@ class Observation(NamedTuple):
     weighted: Array
     known: int
     """Number of pixels with data."""
-    confidence: float
-    """Sum of their confidences."""
     low: Array
     """Lowest value of each channel among them."""
     high: Array
     invalid: int | None
     """The first pixel whose confidence is negative or not finite."""
 
+    @property
+    def confidence(self) -> float:
+        """Sum of the confidences of the pixels with data."""
+        return total_weight(self.weight)
+
+
+def total_weight(weight: Array) -> float:
+    """Sum the weights of all vertices in float64, always in the same order."""
+    return float(weight.sum(dtype=np.float64))
+
 
 def splat_target(grid: Grid, target: Array, confidence: Array | None) -> Observation:
     """Splat a (..., K) target with its confidence. Pixels with non-finite values have no data."""
     weight = np.empty(grid.n_vertices, target.dtype)
     weighted = np.empty((grid.n_vertices, target.shape[-1]), target.dtype)
-    known, total, low, high, invalid = grid.core.splat_target(
+    known, low, high, invalid = grid.core.splat_target(
         target, confidence, weight, weighted, get_num_threads()
     )
-    return Observation(weight, weighted, known, total, np.array(low), np.array(high), invalid)
+    return Observation(weight, weighted, known, *bounds(low, high), invalid)
+
+
+def bounds(low: list[float], high: list[float]) -> tuple[Array, Array]:
+    """Return bounds as arrays, with 0 for -0, which depends on the order of the pixels."""
+    return np.array(low) + 0.0, np.array(high) + 0.0
 
 
 def samples(grid: Grid, target: Array) -> Samples:
@@ -48,12 +61,12 @@ def samples(grid: Grid, target: Array) -> Samples:
     return kind(grid.core, target, get_num_threads())
 
 
-def splat_robust(samples: Samples, loss: Loss, y: Array, weight: Array, weighted: Array) -> float:
+def splat_robust(samples: Samples, loss: Loss, y: Array, weight: Array, weighted: Array) -> None:
     """Splat a target with the weights of a loss at its distance from y as confidence.
 
-    Writes the sums to `weight` and `weighted`. Returns the sum of the confidences.
+    Writes the sums to `weight` and `weighted`.
     """
-    return samples.splat(loss, y, weight, weighted, get_num_threads())
+    samples.splat(loss, y, weight, weighted, get_num_threads())
 
 
 def covariance(weight: Array, weighted: Array) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bilateral.cli.commands.grouped_help import SOLVER, UNITS, option
+from bilateral.cli.commands.grouped_help import FILES, SOLVER, UNITS, option
 
 
 def positive(value: float | None) -> float | None:
@@ -80,6 +80,13 @@ ReferenceMax = Annotated[
     _positive_option(UNITS, "Value of white. Default: 255, 65535, or 1 for floats."),
 ]
 
+Memory = Annotated[
+    str | None,
+    option(
+        FILES, "Read and write larger TIFF, Zarr and NPY files in rows, within this memory.",
+        metavar="SIZE",
+    ),
+]  # fmt: skip
 Video = Annotated[
     bool,
     typer.Option("--video", help="The files of a folder are the frames of one video."),

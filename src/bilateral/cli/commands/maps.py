@@ -15,6 +15,7 @@ import bilateral
 from bilateral import tasks
 from bilateral.cli.command import Command, FileSet, Result, VideoInput
 from bilateral.cli.commands import arguments as args
+from bilateral.cli.commands.large import large_solve
 from bilateral.cli.commands.options import CommonOptions
 from bilateral.cli.display.warning_log import discard_warnings
 from bilateral.cli.errors import UsageError
@@ -50,6 +51,7 @@ def solve(
     invalid: args.Invalid = [],  # noqa: B006
     reference_max: args.ReferenceMax = None,
     video: args.Video = False,
+    memory: args.Memory = None,
     *,
     common: CommonOptions,
 ) -> Command:
@@ -60,27 +62,27 @@ def solve(
     A video: bilateral solve photo.mp4 noisy.mkv -o smooth.mkv --sigma-t 4
 
     Few known pixels: bilateral solve photo.jpg sparse.tif -o dense.tif --smoothness auto
+
+    Larger than memory: bilateral solve huge.tif depth.zarr -o smooth.tif --memory 2GB
     """
     maps = _map_files(common, invalid=invalid)
 
+    arguments = {
+        "sigma_xy": sigma_xy,
+        "sigma_luma": sigma_luma,
+        "sigma_chroma": sigma_chroma,
+        "sigma_t": sigma_t,
+        "smoothness": smoothness,
+        "blur": blur,
+        "tolerance": tolerance,
+        "max_iterations": max_iterations,
+        "method": method,
+        "smooth": smooth,
+        "reference_max": reference_max,
+    }
+
     def solve_map(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
-        x: Array = bilateral.solve(
-            photo,
-            values,
-            weights,
-            sigma_xy=sigma_xy,
-            sigma_luma=sigma_luma,
-            sigma_chroma=sigma_chroma,
-            sigma_t=sigma_t,
-            smoothness=smoothness,
-            blur=blur,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-            method=method,
-            smooth=smooth,
-            reference_max=reference_max,
-            dtype=dtype,
-        )
+        x: Array = bilateral.solve(photo, values, weights, dtype=dtype, **arguments)
         return x
 
     def process(files: FileSet) -> Result:
@@ -104,7 +106,16 @@ def solve(
                 yield maps.frame_to_file(refined, frame, given.suffix)
 
     inputs = {"reference": reference, "target": target, "confidence": confidence}
-    return Command(inputs, process, read_truth, lead="target", frames=solve_frames, video=video)
+    run_large = large_solve(inputs, memory, arguments, maps.units, common)
+    return Command(
+        inputs,
+        process,
+        read_truth,
+        lead="target",
+        frames=solve_frames,
+        video=video,
+        run_large=run_large,
+    )
 
 
 def depth(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bilateral.cli.record import Record
 
 
-_LINE_SECONDS = 10.0
+LINE_SECONDS = 10.0
 """Least time between two lines of progress where stderr is no terminal."""
 
 
@@ -94,14 +94,14 @@ class BatchProgress:
     def _print_plain_line(self) -> None:
         """Print a line if the last one is old, and for the last file if there are others."""
         is_last = self._finished == self._total
-        if not (is_last and self._lines) and self._clock() - self._last_line < _LINE_SECONDS:
+        if not (is_last and self._lines) and self._clock() - self._last_line < LINE_SECONDS:
             return
         self._last_line, self._lines = self._clock(), self._lines + 1
         rate = self._rate()
         total = "" if self._total is None else f" of {self._total}"
         text = f"{self._finished}{total} {self._noun}, {rate:.3g}/s"
         if self._total is not None and self._finished < self._total and rate > 0:
-            text += f", {_duration((self._total - self._finished) / rate)} left"
+            text += f", {duration((self._total - self._finished) / rate)} left"
         print_message(text)
 
     def print_summary(self, records: Sequence["Record"]) -> None:
@@ -141,12 +141,12 @@ def _new_bar() -> "Progress":
     return progress.Progress(*columns, console=stderr_console(), transient=True)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a time as text, such as 1 h 05 min.
 
     Examples
     --------
-    >>> _duration(7.6), _duration(90), _duration(3900)
+    >>> duration(7.6), duration(90), duration(3900)
     ('8 s', '1 min 30 s', '1 h 05 min')
     """
     whole = round(seconds)
