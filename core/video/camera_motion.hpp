@@ -80,6 +80,7 @@ BILATERAL_INLINE void align_row_body(const AlignRow& row, AlignSums& sums) {
   const std::size_t width = row.level.width, height = row.level.height, y = row.y;
   const auto step = static_cast<float>(row.level.step);
   const float* now = row.level.now + y * width;
+  const float* above = now - width;
   const float* before = row.level.before;
   const FlowModel& model = row.model;
   const float half = (step - 1) / 2, per_step = 1 / step;
@@ -101,7 +102,7 @@ BILATERAL_INLINE void align_row_body(const AlignRow& row, AlignSums& sums) {
       const float X = (static_cast<float>(x) * step + half - model.centre_x) * model.scale;
       const float Y = position_y;
       const float gx = (now[x + 1] - now[x - 1]) * slope;
-      const float gy = (now[x + width] - now[x - width]) * slope;
+      const float gy = (now[x + width] - above[x]) * slope;
       const float radial = gx * X + gy * Y;
       const float columns[align_unknowns] = {gx,          gx * X,     gx * Y,     gy,     gy * X,
                                              gy * Y,      X * radial, Y * radial, q * gx, q * gy,

@@ -37,7 +37,7 @@ def mean_error(x: Array, truth: Array) -> float:
     return float(np.abs(x - truth)[2:].mean())
 
 
-@pytest.mark.parametrize("seed", [101, 102])
+@pytest.mark.parametrize("seed", [201, 202])
 @pytest.mark.parametrize("motion", CAMERAS)
 def test_no_worse_than_single_frames(motion: str, seed: int) -> None:
     video = ray_cast(seed, CAMERAS[motion], SHAPE)
@@ -46,7 +46,7 @@ def test_no_worse_than_single_frames(motion: str, seed: int) -> None:
     assert mean_error(refine_depth(video.depths, video.photos), video.truth) <= most
 
 
-@pytest.mark.parametrize("seed", [101, 102])
+@pytest.mark.parametrize("seed", [201, 202])
 @pytest.mark.parametrize("pixels", [1.0, 3.0, 8.0])
 def test_no_worse_where_boxes_pass(pixels: float, seed: int) -> None:
     video = ray_cast(seed, CAMERAS["standing"], SHAPE, passing_boxes(seed, pixels, SHAPE))
@@ -56,7 +56,7 @@ def test_no_worse_where_boxes_pass(pixels: float, seed: int) -> None:
 
 
 def test_automatic_exposure_and_dropped_frames() -> None:
-    video = ray_cast(104, CAMERAS["slow pan"] * 2, SHAPE)
+    video = ray_cast(204, CAMERAS["slow pan"] * 2, SHAPE)
     gain = 1 - 0.25 * np.sin(np.arange(2 * FRAMES)).reshape(-1, 1, 1, 1)
     seen = np.array([0, 1, 2, 5, 6, 8, 9, 11])
     photos = (video.photos * gain).clip(0, 255).astype(np.uint8)
@@ -66,7 +66,7 @@ def test_automatic_exposure_and_dropped_frames() -> None:
 
 
 def test_a_cut_to_another_room_does_not_bleed() -> None:
-    before, after = (ray_cast(seed, CAMERAS["standing"][:4], SHAPE) for seed in (105, 106))
+    before, after = (ray_cast(seed, CAMERAS["standing"][:4], SHAPE) for seed in (205, 206))
     stream = DepthStream()
     for z, photo in zip(before.depths, before.photos, strict=True):
         stream.push(z, photo)
