@@ -37,6 +37,7 @@ COMMANDS = (
     "align",
     "defocus",
     "colorize",
+    "cut",
     "segment",
     "demo",
     "info",

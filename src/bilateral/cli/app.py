@@ -13,7 +13,7 @@ import typer
 import bilateral
 from bilateral import io
 from bilateral.cli.command import Command
-from bilateral.cli.commands import alignment, completion, maps, pictures
+from bilateral.cli.commands import alignment, completion, cut, maps, pictures
 from bilateral.cli.commands.options import CommonOptions, register
 from bilateral.cli.display.console import STDOUT_ERRORS, print_message, stdout_error
 from bilateral.cli.display.warning_log import redirect_warnings
@@ -47,6 +47,7 @@ for _function in (
     alignment.align,
     pictures.defocus,
     pictures.colorize,
+    cut.cut,
     pictures.segment,
 ):
     register(app, _run_batch)(_function)

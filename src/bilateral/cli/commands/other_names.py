@@ -47,6 +47,7 @@ COMMANDS = {
     "superres": "upsample upscale enlarge super-resolution sr",
     "colorize": "colourize colorise colourise color colour",
     "segment": "segmentation mask labels crf",
+    "cut": "cutout matte matting extract grabcut trimap alpha",
     "stereo": "disparity match matching",
     "align": "metric rescale scale-shift monocular mono",
     "defocus": "bokeh blur refocus",
