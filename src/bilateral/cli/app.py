@@ -109,6 +109,27 @@ def info(
     return info.print_info(as_json)
 
 
+@app.command()
+def studio(
+    photo: Annotated[
+        Path | None, typer.Argument(metavar="PHOTO", help="Photograph to open.")
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on this machine. Default: a free one.")
+    ] = 0,
+    open_: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
+) -> int:
+    """Open a local web page to colorize, cut out, correct depth and refocus.
+
+    Example: bilateral studio photo.jpg
+    """
+    from bilateral.cli.commands import studio
+
+    return studio.start(photo, port, open_)
+
+
 def run(argv: list[str]) -> int:
     """Run the command line; return the exit code."""
     debug = "--debug" in argv

@@ -53,6 +53,7 @@ COMMANDS = {
     "defocus": "bokeh blur refocus",
     "solve": "smooth filter run bilateral",
     "info": "version about",
+    "studio": "gui ui web app serve editor",
 }
 """Names of other programs and libraries for each command."""
 

@@ -1,0 +1,264 @@
+"""One page: receive its messages, compute in a thread, send pictures.
+
+Messages are handled in order. Requests for pictures are not queued: the newest wins. A preview is
+always finished, so that a person who paints without a pause sees progress; work at full size is
+cancelled by the callback of the solve as soon as a newer request arrives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from bilateral import io
+from bilateral.io.options import Options
+from bilateral.studio.examples import load_example
+from bilateral.studio.limits import Limits, Refused, plain_message
+from bilateral.studio.messages import Message, MessageError, pack, unpack
+from bilateral.studio.tools.base import Check, Stale, Tool
+from bilateral.studio.tools.colorize import ColorizeTool
+from bilateral.studio.tools.cut import CutTool
+from bilateral.studio.tools.depth import DepthTool
+from bilateral.studio.tools.refocus import RefocusTool
+from bilateral.studio.workspace import TOOLS, View, Workspace
+from bilateral.tasks import stereo_depth
+
+Array = NDArray[Any]
+
+_STRIP_BYTES = 4_000_000
+"""Pictures are sent in strips of rows, so that a newer one can overtake."""
+_EXPECTED = (Refused, io.FileError, MessageError, ValueError, TypeError)
+
+
+class Connection:
+    """The server's side of one page."""
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        limits: Limits,
+        threads: ThreadPoolExecutor,
+        all_pixels: Callable[[], int],
+    ) -> None:
+        self.workspace = Workspace(limits)
+        self.used_memory = False
+        self._socket, self._limits, self._threads = socket, limits, threads
+        self._all_pixels = all_pixels
+        depth = DepthTool()
+        self._tools: dict[str, Tool] = {
+            "colorize": ColorizeTool(),
+            "cut": CutTool(),
+            "depth": depth,
+            "refocus": RefocusTool(depth),
+        }
+        self._jobs: deque[Message] = deque()
+        self._request: Message | None = None
+        self._newest = 0
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    async def serve(self, greeting: bytes) -> None:
+        """Serve the page until it leaves or stays idle for too long."""
+        await self._socket.send_bytes(greeting)
+        worker = asyncio.create_task(self._work())
+        try:
+            while True:
+                async with asyncio.timeout(self._limits.idle_seconds):
+                    data = await self._socket.receive_bytes()
+                await self._receive(data)
+        except TimeoutError:
+            await self._socket.close(4408, "idle")
+        except (WebSocketDisconnect, RuntimeError, KeyError):
+            pass  # the page left, or sent text instead of bytes
+        finally:
+            self._closed = True
+            self._newest += 1  # cancels the solve that runs
+            worker.cancel()
+            with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+                await worker
+            self.workspace.close()
+
+    async def _receive(self, data: bytes) -> None:
+        try:
+            message = unpack(data)
+            if message.kind == "paint":
+                self._paint(message)
+            elif message.kind == "picture":
+                message.text("tool", TOOLS)
+                self._newest = max(self._newest, message.integer("seq"))
+                self._request = message
+            elif message.kind == "ping":
+                await self._socket.send_bytes(pack("pong"))
+            else:
+                self._jobs.append(message)
+                if message.kind in ("open", "example"):
+                    self._newest += 1
+                    self._request = None
+        except _EXPECTED as error:
+            await self._send_error(error)
+        self._wake.set()
+
+    def _paint(self, message: Message) -> None:
+        x, y, width, height = (message.integer(n, 0, 10**6) for n in ("x", "y", "width", "height"))
+        tool = message.text("tool", TOOLS)
+        # A file that is being opened comes first, because the strokes belong to it.
+        if any(job.kind in ("open", "example") for job in self._jobs):
+            self._jobs.append(message)
+            return
+        self.workspace.paint(tool, x, y, width, height, message.payload)
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._jobs or self._request is not None:
+                try:
+                    if self._jobs:
+                        await self._run_job(self._jobs[0])
+                    else:
+                        request, self._request = self._request, None
+                        assert request is not None
+                        await self._make_picture(request)
+                except Stale:
+                    pass
+                except _EXPECTED as error:
+                    await self._send_error(error)
+                except MemoryError:
+                    await self._send_error(Refused("There is not enough memory for this."))
+
+    async def _run_job(self, job: Message) -> None:
+        try:
+            fields = job.fields
+            if job.kind == "paint":
+                self._jobs.popleft()
+                self._paint(job)
+                return
+            if job.kind == "open":
+                name, data = job.text("name")[:200], bytes(job.payload)
+                await self._in_thread(self.workspace.open, name, data, self._others())
+                await self._send_opened(job)
+            elif job.kind == "example":
+                example = await self._in_thread(load_example, job.text("name"))
+                opened = (example.title, example.photo, self._others())
+                await self._in_thread(self.workspace.open_array, *opened)
+                if example.depth is not None:
+                    self.workspace.set_depth(example.depth)
+                await self._send_opened(job)
+            elif job.kind == "depth":
+                await self._in_thread(self._open_depth, bytes(job.payload), job.text("name"))
+                await self._socket.send_bytes(pack("depth", seq=job.integer("seq")))
+            elif job.kind == "stereo":
+                most = job.integer("disparities", 1, 1024)
+                await self._in_thread(self._match, bytes(job.payload), job.text("name"), most)
+                await self._socket.send_bytes(pack("depth", seq=job.integer("seq")))
+            elif job.kind == "save":
+                tool = self._tools[job.text("tool", TOOLS)]
+                arguments = (self.workspace, job.text("what"), fields, self._check(None))
+                file = await self._in_thread(tool.save, *arguments)
+                await self._socket.send_bytes(pack("file", file.data, name=file.name))
+            else:
+                raise MessageError(f"unknown kind {job.kind[:40]!r}.")
+        finally:
+            if self._jobs and self._jobs[0] is job:
+                self._jobs.popleft()
+
+    def _others(self) -> int:
+        """Pixels of the photographs of other pages."""
+        self.used_memory = True
+        return self._all_pixels() - self.workspace.pixels
+
+    def _open_depth(self, data: bytes, name: str) -> None:
+        limit = 16 * self._limits.pixels
+        self.workspace.set_depth(io.decode(data, Options(limit), name))
+
+    def _match(self, data: bytes, name: str, disparities: int) -> None:
+        left = self.workspace.opened().photo
+        right = io.decode(data, Options(16 * self._limits.pixels), name)
+        right = right[..., :3] if right.ndim == 3 and right.shape[2] == 4 else right
+        self.workspace.set_depth(stereo_depth(left, right, disparities))
+
+    async def _make_picture(self, request: Message) -> None:
+        """Send a preview, then the picture at full size."""
+        workspace, tool = self.workspace, self._tools[request.text("tool", TOOLS)]
+        seq = request.integer("seq")
+        full = workspace.opened()
+        started = time.perf_counter()
+        views = [view for view in (workspace.preview, full) if view is not None]
+        for view in views:
+            # While previews come, a person still paints: the full size can wait.
+            if view is full and seq < self._newest:
+                raise Stale
+            check = self._check(seq if view is full else None)
+            arguments = (workspace, view, request.fields, check)
+            picture = await self._in_thread(tool.picture, *arguments)
+            await self._send_picture(picture, request, view, time.perf_counter() - started)
+
+    async def _send_picture(
+        self, picture: Array, request: Message, view: View, seconds: float
+    ) -> None:
+        height, width = picture.shape[:2]
+        rows = max(1, _STRIP_BYTES // (4 * width))
+        seq = request.integer("seq")
+        for y in range(0, height, rows):
+            if seq < self._newest and view.factor == 1 and y:
+                raise Stale
+            strip = np.ascontiguousarray(picture[y : y + rows])
+            await self._socket.send_bytes(
+                pack(
+                    "picture",
+                    strip.data.cast("B"),
+                    tool=request.fields["tool"],
+                    seq=seq,
+                    factor=view.factor,
+                    y=y,
+                    width=width,
+                    height=height,
+                    rows=strip.shape[0],
+                    last=y + rows >= height,
+                    ms=round(1000 * seconds, 1),
+                )
+            )
+
+    def _check(self, seq: int | None) -> Check:
+        end = time.monotonic() + self._limits.seconds
+
+        def check(step: int, residual: float) -> None:
+            if self._closed or (seq is not None and seq < self._newest):
+                raise Stale
+            if time.monotonic() > end:
+                raise Refused(f"This took more than {self._limits.seconds:.0f} s and was stopped.")
+
+        return check
+
+    async def _send_opened(self, job: Message) -> None:
+        view = self.workspace.opened()
+        height, width = view.shape
+        pixels = np.empty((height, width, 4), np.uint8)
+        pixels[..., :3], pixels[..., 3] = view.display, 255
+        await self._socket.send_bytes(
+            pack(
+                "opened",
+                pixels.data.cast("B"),
+                seq=job.integer("seq"),
+                name=self.workspace.name,
+                width=width,
+                height=height,
+                depth=self.workspace.depth is not None,
+            )
+        )
+
+    async def _send_error(self, error: Exception) -> None:
+        kind = "hint" if isinstance(error, Refused) else "error"
+        await self._socket.send_bytes(pack(kind, text=plain_message(error)))
+
+    async def _in_thread(self, function: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)

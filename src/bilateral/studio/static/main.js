@@ -1,0 +1,587 @@
+// The page: connects buttons, keys and pointers with the document.
+
+import { pixelOf } from "./layer.js";
+import { Pointers } from "./pointers.js";
+import { isProject, openProject, saveProject } from "./project.js";
+import { context, Studio } from "./studio.js";
+import { FIXES, hexOf, MARKS, swatches, TEXTS, TOOLS } from "./tools.js";
+import { View } from "./view.js";
+
+/** @typedef {import("./tools.js").ToolName} ToolName */
+
+/**
+ * @template {HTMLElement} [T=HTMLElement]
+ * @param {string} id
+ * @returns {T}
+ */
+const get = (id) => /** @type {T} */ (document.getElementById(id));
+/** @param {string} selector */
+const all = (selector) => /** @type {HTMLElement[]} */ ([...document.querySelectorAll(selector)]);
+
+const stage = get("stage"), cursor = get("cursor");
+const colorInput = /** @type {HTMLInputElement} */ (get("color"));
+const sizeInput = /** @type {HTMLInputElement} */ (get("size"));
+const apertureInput = /** @type {HTMLInputElement} */ (get("aperture"));
+const nearnessInput = /** @type {HTMLInputElement} */ (get("nearness"));
+const brush = { size: 12, erases: false, mark: /** @type {"this" | "other"} */ ("this"), fix: "value" };
+/** @type {number[]} */
+let palette = [];
+let greeted = false;
+let hintTimer = 0;
+/** @type {{ x: number, y: number } | null} The keyboard's place in the picture. */
+let keyPlace = null;
+
+// ---------------------------------------------------------------- document and view
+
+const studio = new Studio({
+  hello(header) {
+    palette = header.palette;
+    showNearness();
+    if (greeted) return;
+    greeted = true;
+    for (const { name, title } of header.examples) {
+      for (const list of [get("example-list"), get("cards")]) {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.textContent = title;
+        button.addEventListener("click", () => {
+          get("examples").removeAttribute("open");
+          studio.open({ kind: "example", name });
+        });
+        list.append(button);
+      }
+    }
+    if (header.photo) openFromCommandLine(header.photo);
+  },
+  opened() {
+    get("welcome").hidden = true;
+    get("file-name").textContent = `${studio.name} · ${studio.width} × ${studio.height}`;
+    document.title = `${studio.name} · studio`;
+    showSwatches();
+    view.setSize(studio.width, studio.height);
+    showTool();
+  },
+  picture: () => view.redraw(),
+  hint: showHint,
+  file: download,
+  link(up) {
+    const link = get("link");
+    link.textContent = up ? "connected" : "reconnecting…";
+    link.classList.toggle("up", up);
+  },
+  history() {
+    /** @type {HTMLButtonElement} */ (get("undo")).disabled = !studio.history.done.length;
+    /** @type {HTMLButtonElement} */ (get("redo")).disabled = !studio.history.undone.length;
+  },
+  options: showOptions,
+  timing(milliseconds) {
+    get("timing").textContent = `${Math.round(milliseconds)} ms`;
+  },
+});
+
+const view = new View(
+  stage,
+  /** @type {HTMLCanvasElement} */ (get("base")),
+  /** @type {HTMLCanvasElement} */ (get("strokes")),
+  () => {
+    const { picture, isPreview, full } = studio.newest;
+    const tints = studio.tool === "colorize" && isPreview;
+    return {
+      before: studio.original,
+      after: tints ? (full?.canvas ?? studio.original) : (picture?.canvas ?? null),
+      tint: tints && picture ? picture.canvas : null,
+      transparent: studio.tool === "cut",
+      layer: studio.layer,
+    };
+  },
+);
+view.onMove = () => {
+  get("zoom-value").textContent = `${Math.round(100 * view.zoom)} %`;
+  showFocus();
+  showCursor();
+};
+
+// ---------------------------------------------------------------- painting
+
+/** @type {{ x: number, y: number } | null} */
+let last = null;
+let erasesNow = false;
+/** @type {import("./studio.js").Options | null} Options before a drag. */
+let optionsBefore = null;
+
+const painter = {
+  ready: () => studio.original !== null,
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} pressure
+   * @param {boolean} erase
+   */
+  begin(x, y, pressure, erase) {
+    if (studio.tool === "refocus") {
+      optionsBefore = { ...studio.options };
+      studio.previewOptions({ x, y });
+      return;
+    }
+    erasesNow = erase || brush.erases;
+    last = { x, y };
+    painter.move(x, y, pressure);
+  },
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} pressure
+   */
+  move(x, y, pressure) {
+    if (studio.tool === "refocus") {
+      if (optionsBefore) studio.previewOptions({ x, y });
+      return;
+    }
+    const layer = studio.layer;
+    if (!layer || !last) return;
+    const size = Math.max(1, brush.size * (0.25 + 0.75 * pressure));
+    const box = layer.line(last.x, last.y, x, y, size, erasesNow ? 0 : pixelOf(strokeColor()));
+    last = { x, y };
+    if (box) view.redrawStrokes(box);
+    studio.changed();
+  },
+  end() {
+    if (studio.tool === "refocus" && optionsBefore) {
+      const { x, y } = studio.options;
+      studio.setOptions({ x, y }, optionsBefore);
+      optionsBefore = null;
+    }
+    if (last) studio.endStroke();
+    last = null;
+  },
+  cancel() {
+    studio.layer?.cancelStroke();
+    last = null;
+    optionsBefore = null;
+    view.redrawStrokes();
+    studio.changed();
+  },
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
+  pick(x, y) {
+    const { picture } = studio.newest;
+    const source = picture?.factor === 1 ? picture.canvas : studio.original;
+    if (!source) return;
+    const data = context(source).getImageData(Math.floor(x), Math.floor(y), 1, 1).data;
+    if (studio.tool === "colorize") {
+      colorInput.value = hexOf(data[0], data[1], data[2]);
+    } else if (studio.tool === "depth") {
+      let best = 0, least = Infinity;
+      for (let i = 0; i < 256; i++) {
+        const apart = Math.hypot(palette[3 * i] - data[0], palette[3 * i + 1] - data[1], palette[3 * i + 2] - data[2]);
+        if (apart < least) [best, least] = [i, apart];
+      }
+      nearnessInput.value = String(best);
+      showNearness();
+    }
+    setPicks(false);
+  },
+  /**
+   * @param {number} clientX
+   * @param {number} clientY
+   * @param {boolean} visible
+   */
+  hover(clientX, clientY, visible) {
+    pointer = visible ? { x: clientX, y: clientY } : null;
+    showCursor();
+  },
+};
+/** @type {{ x: number, y: number } | null} */
+let pointer = null;
+const pointers = new Pointers(stage, view, painter);
+
+function strokeColor() {
+  if (studio.tool === "cut") return MARKS[brush.mark];
+  if (studio.tool === "depth") {
+    if (brush.fix === "wrong") return FIXES.wrong;
+    if (brush.fix === "flat") return FIXES.flat;
+    const i = 3 * Number(nearnessInput.value);
+    return hexOf(palette[i], palette[i + 1], palette[i + 2]);
+  }
+  return colorInput.value;
+}
+
+function showCursor() {
+  const paints = studio.original !== null && studio.tool !== "refocus" && !pointers?.space && !pointers?.picks;
+  stage.classList.toggle("paints", paints);
+  stage.classList.toggle("aims", studio.original !== null && !paints && !pointers?.space);
+  const box = stage.getBoundingClientRect();
+  const place = pointer
+    ? { x: pointer.x - box.left, y: pointer.y - box.top }
+    : keyPlace && { x: keyPlace.x * view.zoom + view.x, y: keyPlace.y * view.zoom + view.y };
+  cursor.hidden = !paints || !place;
+  if (!place) return;
+  const size = Math.max(brush.size * view.zoom, 2);
+  cursor.classList.toggle("tiny", size < 8);
+  cursor.style.width = cursor.style.height = `${size}px`;
+  cursor.style.transform = `translate(${place.x - size / 2}px, ${place.y - size / 2}px)`;
+}
+
+/** @param {number} size */
+function setSize(size) {
+  brush.size = Math.max(1, Math.min(400, size < 8 ? Math.round(size * 2) / 2 : Math.round(size)));
+  sizeInput.value = String((100 * Math.log(brush.size)) / Math.log(400));
+  get("size-value").textContent = `${brush.size} px`;
+  showCursor();
+}
+
+/** @param {boolean} erases */
+function setErases(erases) {
+  brush.erases = erases;
+  press(get("brush"), !erases);
+  press(get("eraser"), erases);
+}
+
+/** @param {boolean} picks */
+function setPicks(picks) {
+  pointers.picks = picks;
+  press(get("pick"), picks);
+  showCursor();
+}
+
+/**
+ * @param {HTMLElement} button
+ * @param {boolean} pressed
+ */
+function press(button, pressed) {
+  button.setAttribute("aria-pressed", String(pressed));
+}
+
+// ---------------------------------------------------------------- panels
+
+/** @param {ToolName} tool */
+function selectTool(tool) {
+  studio.tool = tool;
+  showTool();
+  studio.request();
+}
+
+function showTool() {
+  const text = TEXTS[studio.tool];
+  for (const button of all("[data-tool]")) press(button, button.dataset.tool === studio.tool);
+  for (const part of all("[data-for]")) part.hidden = !(part.dataset.for ?? "").split(" ").includes(studio.tool);
+  get("panel-title").textContent = text.title;
+  get("panel-help").textContent = text.help;
+  /** @type {[string, () => void][]} */
+  const saves = text.saves.map(([what, label]) => [label, () => studio.save(what)]);
+  get("saves").replaceChildren(
+    ...[...saves, /** @type {[string, () => void]} */ (["Project", downloadProject])].map(([label, save]) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = label;
+      button.addEventListener("click", save);
+      return button;
+    }),
+  );
+  showHint("", false);
+  showOptions();
+  view.redraw();
+  showCursor();
+}
+
+function showOptions() {
+  const { look, values, refine, aperture } = studio.options;
+  for (const button of all("[data-look]")) press(button, button.dataset.look === look);
+  /** @type {HTMLSelectElement} */ (get("values")).value = values;
+  /** @type {HTMLInputElement} */ (get("refine")).checked = refine;
+  apertureInput.value = String(Math.round(100 * aperture));
+  showFocus();
+}
+
+function showFocus() {
+  const mark = get("focus-mark");
+  mark.hidden = studio.tool !== "refocus" || !studio.original || !studio.hasDepth;
+  const { x, y } = studio.options;
+  mark.style.transform = `translate(${x * view.zoom + view.x}px, ${y * view.zoom + view.y}px)`;
+}
+
+function showNearness() {
+  const i = 3 * Number(nearnessInput.value);
+  if (palette.length) get("nearness-color").style.backgroundColor = hexOf(palette[i], palette[i + 1], palette[i + 2]);
+}
+
+function showSwatches() {
+  const colors = studio.bytes ? swatches(studio.bytes) : [];
+  get("swatches").replaceChildren(
+    ...colors.map((color) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.style.backgroundColor = color;
+      button.setAttribute("aria-label", `Colour ${color}`);
+      button.addEventListener("click", () => {
+        colorInput.value = color;
+        setErases(false);
+      });
+      return button;
+    }),
+  );
+}
+
+/**
+ * @param {string} text
+ * @param {boolean} bad
+ */
+function showHint(text, bad) {
+  const hint = get("hint");
+  clearTimeout(hintTimer);
+  hint.textContent = text;
+  hint.classList.toggle("bad", bad);
+  if (bad) hintTimer = window.setTimeout(() => showHint("", false), 12000);
+}
+
+// ---------------------------------------------------------------- files
+
+/**
+ * @param {File} file
+ * @param {"open" | "depth" | "stereo"} [use]
+ */
+async function openFile(file, use = "open") {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  if (use === "open" && isProject(bytes)) {
+    openProject(studio, bytes, selectTool);
+  } else if (use === "open") {
+    studio.open({ kind: "file", name: file.name, bytes });
+  } else {
+    studio.depthFile = { kind: use, name: file.name, bytes, disparities: Math.min(256, Math.ceil(studio.width / 6)) };
+    if (use === "stereo") studio.options.values = "disparity";
+    showHint(use === "stereo" ? "Matching both views…" : "Opening the depth map…", false);
+    showOptions();
+    studio.sendDepth();
+  }
+}
+
+/** @param {string} name */
+async function openFromCommandLine(name) {
+  const answer = await fetch("photo");
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  studio.open({ kind: "file", name, bytes });
+}
+
+/**
+ * @param {string} name
+ * @param {Uint8Array<ArrayBuffer> | Blob} content
+ */
+function download(name, content) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content]));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  showHint(`Saved ${name}`, false);
+}
+
+/** @param {DataTransfer | null} data */
+function dropUse(data) {
+  return studio.tool === "depth" && studio.original && data ? "depth" : "open";
+}
+
+for (const [button, input, use] of /** @type {[string, string, "open" | "depth" | "stereo"][]} */ ([
+  ["open", "file", "open"],
+  ["load-depth", "depth-file", "depth"],
+  ["load-right", "right-file", "stereo"],
+])) {
+  const field = /** @type {HTMLInputElement} */ (get(input));
+  get(button).addEventListener("click", () => field.click());
+  field.addEventListener("change", () => {
+    if (field.files?.length) openFile(field.files[0], use);
+    field.value = "";
+  });
+}
+addEventListener("dragover", (event) => {
+  event.preventDefault();
+  get("drop").hidden = false;
+  get("drop-text").textContent = dropUse(event.dataTransfer) === "depth" ? "Drop to load as depth map" : "Drop to open";
+});
+addEventListener("dragleave", (event) => {
+  if (!event.relatedTarget) get("drop").hidden = true;
+});
+addEventListener("drop", (event) => {
+  event.preventDefault();
+  get("drop").hidden = true;
+  const file = event.dataTransfer?.files[0];
+  if (file) openFile(file, dropUse(event.dataTransfer));
+});
+addEventListener("paste", (event) => {
+  const file = event.clipboardData?.files[0];
+  if (file) openFile(file, "open");
+});
+async function downloadProject() {
+  if (!studio.original) return showHint("Open a photograph first.", false);
+  download(`${studio.name.replace(/\.[^.]*$/, "")}.studio`, await saveProject(studio));
+}
+
+// ---------------------------------------------------------------- buttons and keys
+
+for (const button of all("[data-tool]")) button.addEventListener("click", () => selectTool(/** @type {ToolName} */ (button.dataset.tool)));
+/** @param {"this" | "other"} mark */
+function setMark(mark) {
+  brush.mark = mark;
+  for (const button of all("[data-mark]")) press(button, button.dataset.mark === mark);
+  setErases(false);
+}
+for (const button of all("[data-mark]")) button.addEventListener("click", () => setMark(button.dataset.mark === "this" ? "this" : "other"));
+for (const button of all("[data-fix]")) {
+  button.addEventListener("click", () => {
+    brush.fix = button.dataset.fix ?? "value";
+    for (const other of all("[data-fix]")) press(other, other === button);
+    setErases(false);
+  });
+}
+for (const button of all("[data-look]")) button.addEventListener("click", () => studio.setOptions({ look: button.dataset.look }));
+get("values").addEventListener("change", (event) => studio.setOptions({ values: /** @type {HTMLSelectElement} */ (event.target).value }));
+get("refine").addEventListener("change", (event) => studio.setOptions({ refine: /** @type {HTMLInputElement} */ (event.target).checked }));
+apertureInput.addEventListener("input", () => {
+  optionsBefore ??= { ...studio.options };
+  studio.previewOptions({ aperture: Number(apertureInput.value) / 100 });
+});
+apertureInput.addEventListener("change", () => {
+  studio.setOptions({ aperture: Number(apertureInput.value) / 100 }, optionsBefore ?? undefined);
+  optionsBefore = null;
+});
+nearnessInput.addEventListener("input", showNearness);
+sizeInput.addEventListener("input", () => setSize(Math.pow(400, Number(sizeInput.value) / 100)));
+get("brush").addEventListener("click", () => setErases(false));
+get("eraser").addEventListener("click", () => setErases(true));
+get("pick").addEventListener("click", () => setPicks(!pointers.picks));
+get("clear").addEventListener("click", () => {
+  if (!studio.layer) return;
+  studio.layer.clear();
+  studio.endStroke();
+  view.redrawStrokes();
+});
+get("undo").addEventListener("click", () => studio.history.undo());
+get("redo").addEventListener("click", () => studio.history.redo());
+get("zoom-in").addEventListener("click", () => view.zoomTo(view.zoom * 1.5));
+get("zoom-out").addEventListener("click", () => view.zoomTo(view.zoom / 1.5));
+get("zoom-fit").addEventListener("click", () => view.fit());
+get("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const isLight = root.dataset.theme ? root.dataset.theme === "light" : matchMedia("(prefers-color-scheme: light)").matches;
+  root.dataset.theme = isLight ? "dark" : "light";
+  localStorage.setItem("theme", root.dataset.theme);
+  view.redraw();
+});
+const showStrokes = /** @type {HTMLInputElement} */ (get("show-strokes"));
+showStrokes.addEventListener("change", () => {
+  view.showsStrokes = showStrokes.checked;
+  view.redrawStrokes();
+});
+const showCompare = /** @type {HTMLInputElement} */ (get("show-compare"));
+showCompare.addEventListener("change", () => {
+  view.compares = showCompare.checked;
+  get("compare").hidden = !showCompare.checked;
+  view.redrawBase();
+});
+const handle = get("compare-handle");
+/** @param {number} split */
+function setSplit(split) {
+  view.split = Math.max(0, Math.min(1, split));
+  get("compare").style.left = `${100 * view.split}%`;
+  handle.setAttribute("aria-valuenow", String(Math.round(100 * view.split)));
+  view.redrawBase();
+}
+handle.addEventListener("pointerdown", (event) => handle.setPointerCapture(event.pointerId));
+handle.addEventListener("pointermove", (event) => {
+  if (!handle.hasPointerCapture(event.pointerId)) return;
+  const box = stage.getBoundingClientRect();
+  setSplit((event.clientX - box.left) / box.width);
+});
+handle.addEventListener("keydown", (event) => {
+  if (event.key === "ArrowLeft") setSplit(view.split - 0.05);
+  else if (event.key === "ArrowRight") setSplit(view.split + 0.05);
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+});
+
+/** @param {HTMLInputElement} box */
+function toggle(box) {
+  box.checked = !box.checked;
+  box.dispatchEvent(new Event("change"));
+}
+
+/** @type {Record<string, () => void>} */
+const KEYS = {
+  "[": () => setSize(brush.size > 8 ? brush.size / 1.2 : brush.size - 0.5),
+  "]": () => setSize(brush.size >= 8 ? brush.size * 1.2 : brush.size + 0.5),
+  b: () => setErases(false),
+  e: () => setErases(true),
+  i: () => setPicks(!pointers.picks),
+  x: () => setMark(brush.mark === "this" ? "other" : "this"),
+  s: () => toggle(showStrokes),
+  c: () => toggle(showCompare),
+  0: () => view.fit(),
+  "+": () => view.zoomTo(view.zoom * 1.25),
+  "=": () => view.zoomTo(view.zoom * 1.25),
+  "-": () => view.zoomTo(view.zoom / 1.25),
+  1: () => selectTool(TOOLS[0]),
+  2: () => selectTool(TOOLS[1]),
+  3: () => selectTool(TOOLS[2]),
+  4: () => selectTool(TOOLS[3]),
+};
+
+addEventListener("keydown", (event) => {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
+    event.preventDefault();
+    if (event.shiftKey) studio.history.redo();
+    else studio.history.undo();
+  } else if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "y") {
+    event.preventDefault();
+    studio.history.redo();
+  } else if (event.ctrlKey || event.metaKey || event.altKey) {
+    return;
+  } else if (event.key === " " && (target === stage || target === document.body)) {
+    event.preventDefault();
+    pointers.space = true;
+    stage.classList.add("pans");
+    showCursor();
+  } else if (target === stage && studio.original && moveByKey(event)) {
+    event.preventDefault();
+  } else if (KEYS[event.key.toLowerCase()] && !["INPUT", "SELECT"].includes(target.tagName)) {
+    KEYS[event.key.toLowerCase()]();
+  } else if (KEYS[event.key] && "[]".includes(event.key)) KEYS[event.key]();
+});
+addEventListener("keyup", (event) => {
+  if (event.key !== " ") return;
+  pointers.space = false;
+  if (pointers.panning === null) stage.classList.remove("pans");
+  showCursor();
+});
+
+/**
+ * Move the place of the keyboard by arrows; paint there by Enter.
+ * @param {KeyboardEvent} event
+ * @returns {boolean}
+ */
+function moveByKey(event) {
+  /** @type {Record<string, [number, number]>} */
+  const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+  const step = steps[event.key], far = (event.shiftKey ? 10 : 1) * Math.max(1, brush.size / 2);
+  if (!step && event.key !== "Enter") return false;
+  keyPlace ??= { x: studio.width / 2, y: studio.height / 2 };
+  pointer = null;
+  if (step) {
+    keyPlace.x = Math.max(0, Math.min(studio.width - 1, keyPlace.x + step[0] * far));
+    keyPlace.y = Math.max(0, Math.min(studio.height - 1, keyPlace.y + step[1] * far));
+  } else {
+    painter.begin(keyPlace.x, keyPlace.y, 1, false);
+    painter.end();
+  }
+  showCursor();
+  return true;
+}
+
+const theme = localStorage.getItem("theme");
+if (theme) document.documentElement.dataset.theme = theme;
+setSize(12);
+showTool();
+// For tests and benchmarks, which read the document of the page.
+Object.assign(window, { studio, view, brush, setSize });
