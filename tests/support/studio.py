@@ -46,6 +46,7 @@ class Page:
         host = urlsplit(server.url).netloc
         headers = {"Cookie": cookie_of(server)}
         self.seq = 0
+        self.shown: dict[str, Any] = {}
         self._stack = ExitStack()
         self.socket: ClientConnection = self._stack.enter_context(
             connect(
@@ -79,6 +80,8 @@ class Page:
             data = self.socket.recv(timeout=seconds)
             assert isinstance(data, bytes)
             message = unpack(data)
+            if message.kind == "picture" and message.fields["factor"] == 1:
+                self._show(message)
             if message.kind in kinds:
                 return message
 
@@ -97,16 +100,23 @@ class Page:
         return self.full_picture(seq)
 
     def full_picture(self, seq: int) -> Any:
-        strips = []
+        """Return the picture of a request at full size, or the message that came instead."""
         while True:
             message = self.receive("picture", "error", "hint")
             if message.kind != "picture":
                 return message
-            if message.fields["factor"] == 1 and message.fields["seq"] == seq:
-                shape = (message.fields["rows"], message.fields["width"], 4)
-                strips.append(np.frombuffer(message.payload, np.uint8).reshape(shape))
-                if message.fields["last"]:
-                    return np.concatenate(strips)
+            fields = message.fields
+            if fields["factor"] == 1 and fields["seq"] == seq and fields["last"]:
+                return self.shown[fields["tool"]].copy()
+
+    def _show(self, message: Message) -> None:
+        """Keep the newest pixels of each tool: strips that did not change are not sent again."""
+        names = ("tool", "width", "height", "rows", "y")
+        tool, width, height, rows, y = (message.fields[name] for name in names)
+        if self.shown.get(tool, np.zeros(0)).shape != (height, width, 4):
+            self.shown[tool] = np.zeros((height, width, 4), np.uint8)
+        strip = np.frombuffer(message.payload, np.uint8).reshape(rows, width, 4)
+        self.shown[tool][y : y + rows] = strip
 
 
 __all__ = ["Limits", "Page", "cookie_of", "running"]

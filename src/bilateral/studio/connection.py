@@ -34,7 +34,7 @@ from bilateral.tasks import stereo_depth
 
 Array = NDArray[Any]
 
-_STRIP_BYTES = 4_000_000
+_STRIP_BYTES = 2_000_000
 """Pictures are sent in strips of rows, so that a newer one can overtake."""
 _EXPECTED = (Refused, io.FileError, MessageError, ValueError, TypeError)
 
@@ -63,6 +63,8 @@ class Connection:
         self._jobs: deque[Message] = deque()
         self._request: Message | None = None
         self._newest = 0
+        self._shown: tuple[str, Array | None] = ("", None)
+        """The tool and the pixels at full size that the page has: equal strips are not sent."""
         self._wake = asyncio.Event()
         self._closed = False
 
@@ -207,23 +209,32 @@ class Connection:
     ) -> None:
         height, width = picture.shape[:2]
         rows = max(1, _STRIP_BYTES // (4 * width))
-        seq = request.integer("seq")
+        seq, tool, is_full = request.integer("seq"), request.fields["tool"], view.factor == 1
+        shown = self._shown[1] if is_full and self._shown[0] == tool else None
+        if is_full:
+            self._shown = (tool, picture)
         for y in range(0, height, rows):
-            if seq < self._newest and view.factor == 1 and y:
+            last = y + rows >= height
+            if seq < self._newest and is_full and y:
+                self._shown = ("", None)
                 raise Stale
-            strip = np.ascontiguousarray(picture[y : y + rows])
+            strip = picture[y : y + rows]
+            if shown is not None and np.array_equal(strip, shown[y : y + rows]):
+                if not last:
+                    continue
+                strip = strip[:0]
             await self._socket.send_bytes(
                 pack(
                     "picture",
-                    strip.data.cast("B"),
-                    tool=request.fields["tool"],
+                    _bytes(strip),
+                    tool=tool,
                     seq=seq,
                     factor=view.factor,
                     y=y,
                     width=width,
                     height=height,
                     rows=strip.shape[0],
-                    last=y + rows >= height,
+                    last=last,
                     ms=round(1000 * seconds, 1),
                 )
             )
@@ -241,6 +252,7 @@ class Connection:
 
     async def _send_opened(self, job: Message) -> None:
         view = self.workspace.opened()
+        self._shown = ("", None)
         height, width = view.shape
         pixels = np.empty((height, width, 4), np.uint8)
         pixels[..., :3], pixels[..., 3] = view.display, 255
@@ -262,3 +274,8 @@ class Connection:
 
     async def _in_thread(self, function: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+
+def _bytes(pixels: Array) -> memoryview:
+    """Return the bytes of contiguous pixels, without a copy."""
+    return pixels.reshape(-1).data

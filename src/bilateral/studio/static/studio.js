@@ -174,8 +174,10 @@ export class Studio {
       picture = { canvas: new OffscreenCanvas(width, height), seq: -1, factor };
       pictures[slot] = picture;
     }
-    const bytes = new Uint8ClampedArray(payload.buffer, payload.byteOffset, payload.byteLength);
-    context(picture.canvas).putImageData(new ImageData(bytes, width, rows), 0, y);
+    if (rows) {
+      const bytes = new Uint8ClampedArray(payload.buffer, payload.byteOffset, payload.byteLength);
+      context(picture.canvas).putImageData(new ImageData(bytes, width, rows), 0, y);
+    }
     if (!last) return;
     picture.seq = seq;
     const started = this.asked.get(seq);
