@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint lint-page format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
+.PHONY: help demo test test-slow test-all test-cuda lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -42,6 +42,9 @@ lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/python -m nanobind.stubgen -q -m bilateral._core -o $(VENV)/_core.pyi
 	diff -u src/bilateral/_core.pyi $(VENV)/_core.pyi # `make stubs` writes the first anew
 	$(MAKE) --no-print-directory lint-page
+
+studio-pictures: $(VENV)/installed-test ## write the pictures of the studio in docs/images/ anew
+	STUDIO_PICTURES=1 $(BIN)/python -m pytest -q tests/studio/browser/test_screenshots.py
 
 lint-page:       ## types of the scripts of the studio's page, if there is npm
 	@if [ -x "$$(command -v npm)" ] && { [ -e node_modules/.bin/tsc ] || npm install --no-audit --no-fund --no-package-lock --silent; }; \
