@@ -120,6 +120,23 @@ def test_cut_out_is_exactly_the_task(server: Any) -> None:
             np.testing.assert_array_equal(decode(page.receive("file").payload), expected)
 
 
+def test_a_rough_mask(server: Any) -> None:
+    photo, disparity = small_scene()
+    rough = disparity > np.median(disparity)
+    with Page(server) as page:
+        page.open(photo)
+        page.send(
+            "mask", io.encode(np.where(rough, 255, 0).astype(np.uint8), "m.png"), name="m.png"
+        )
+        page.receive("mask")
+        matte = tasks.cut_out(photo, mask=rough)
+        picture = page.picture("cut", mask=True)
+        np.testing.assert_array_equal(picture[..., 3], np.rint(matte * 255))
+        assert (page.picture("cut", mask=False)[..., 3] == 255).all()
+        page.send("mask", io.encode(np.zeros((3, 4), np.uint8), "m.png"), name="m.png")
+        assert "must have 180 x 120 pixels" in page.receive("hint").fields["text"]
+
+
 def test_depth_and_refocus(server: Any) -> None:
     photo, disparity = small_scene()
     depth = np.rint(120_000 / disparity).astype(np.uint16)

@@ -158,6 +158,10 @@ class Connection:
             elif job.kind == "depth":
                 await self._in_thread(self._open_depth, bytes(job.payload), job.text("name"))
                 await self._socket.send_bytes(pack("depth", seq=job.integer("seq")))
+            elif job.kind == "mask":
+                data, name = bytes(job.payload), job.text("name")
+                await self._in_thread(self._open_mask, data, name)
+                await self._socket.send_bytes(pack("mask", seq=job.integer("seq")))
             elif job.kind == "stereo":
                 most = job.integer("disparities", 1, 1024)
                 await self._in_thread(self._match, bytes(job.payload), job.text("name"), most)
@@ -181,6 +185,9 @@ class Connection:
     def _open_depth(self, data: bytes, name: str) -> None:
         limit = 16 * self._limits.pixels
         self.workspace.set_depth(io.decode(data, Options(limit), name))
+
+    def _open_mask(self, data: bytes, name: str) -> None:
+        self.workspace.set_mask(io.decode(data, Options(16 * self._limits.pixels), name))
 
     def _match(self, data: bytes, name: str, disparities: int) -> None:
         left = self.workspace.opened().photo

@@ -13,6 +13,8 @@ Array = NDArray[Any]
 
 _LIGHT = np.array([-0.45, -0.6, 0.66], np.float32)
 """Direction of the light on a relief: from the upper left."""
+_PALETTE_RANGE = 0.03, 0.97
+"""Part of the colour map: at its ends, several colours are equal after rounding."""
 UNKNOWN = np.array((40, 40, 44), np.uint8)
 
 
@@ -37,8 +39,8 @@ def opaque(rgb: Array, alpha: Array | None = None) -> Array:
 
 
 def depth_palette() -> Array:
-    """Return the 256 colours of depths, from far (blue) to near (red)."""
-    return turbo(np.linspace(0, 1, 256))
+    """Return the 256 different colours of depths, from far (blue) to near (red)."""
+    return turbo(np.linspace(*_PALETTE_RANGE, 256))
 
 
 def depth_colors(nearness: Array) -> Array:

@@ -51,6 +51,8 @@ class Workspace:
         self.preview: View | None = None
         self.depth: Array | None = None
         """The depth map as loaded, float32, NaN where unknown."""
+        self.mask: NDArray[np.bool_] | None = None
+        """A rough mask of the object to cut out."""
         self.depth_file_dtype: np.dtype[Any] = np.dtype(np.float32)
         self.depth_version = 0
         self._layers: dict[str, Array] = {}
@@ -97,7 +99,7 @@ class Workspace:
         """Forget the photograph and everything that belongs to it."""
         with self._lock:
             self.full = self.preview = None
-            self.depth = None
+            self.depth = self.mask = None
             self.depth_version += 1
             self._layers = {}
 
@@ -129,6 +131,22 @@ class Workspace:
                 rows, columns = self.opened().shape
                 return np.zeros((-(-rows // factor), -(-columns // factor), 4), np.uint8)
             return full.copy() if factor == 1 else _shrink_layer(full, factor)
+
+    def set_mask(self, picture: Array) -> None:
+        """Set the rough mask: where a picture is bright, or not transparent if it has an alpha."""
+        rows, columns = self.opened().shape
+        if picture.shape[:2] != (rows, columns) or picture.ndim not in (2, 3):
+            raise Refused(f"The mask must have {columns} x {rows} pixels, as the photograph.")
+        if picture.ndim == 3:
+            has_alpha = picture.shape[2] in (2, 4)
+            picture = picture[..., -1] if has_alpha else picture.max(axis=2)
+        self.mask = np.asarray(picture > picture.max() / 2)
+
+    def mask_of(self, view: View) -> NDArray[np.bool_] | None:
+        """Return the rough mask at the size of a view."""
+        if self.mask is None:
+            return None
+        return self.mask[:: view.factor, :: view.factor][: view.shape[0], : view.shape[1]]
 
     def set_depth(self, depth: Array) -> None:
         """Set the depth map; 0 and non-finite values are unknown."""

@@ -89,6 +89,31 @@ def test_cut_out(page: Any) -> None:
     np.testing.assert_array_equal(mask, np.where(matte > 0.5, 255, 0))
 
 
+def test_a_rough_mask_survives_undo_and_a_project(page: Any, new_page: Any) -> None:
+    page.open(PHOTO)
+    page.page.keyboard.press("2")
+    rough = np.median(DISPARITY) < DISPARITY
+    data = io.encode(np.where(rough, 255, 0).astype(np.uint8), "m.png")
+    file = {"name": "m.png", "mimeType": "image/png", "buffer": data}
+    page.page.set_input_files("#mask-file", file)
+    page.wait("studio.options.mask")
+    page.settle()
+    expected = np.rint(255 * tasks.cut_out(PHOTO, mask=rough))
+    np.testing.assert_array_equal(page.picture("cut")[..., 3], expected)
+    page.page.keyboard.press("Control+z")
+    page.settle()
+    assert (page.picture("cut")[..., 3] == 255).all()
+    page.page.keyboard.press("Control+Shift+z")
+    page.settle()
+    project = page.download("Project")
+    other = new_page()
+    file = {"name": "a.studio", "mimeType": "application/octet-stream", "buffer": project}
+    other.page.set_input_files("#file", file)
+    other.wait("studio.tool === 'cut' && studio.pictures.cut?.full?.seq === studio.seq")
+    other.settle()
+    np.testing.assert_array_equal(other.picture("cut")[..., 3], expected)
+
+
 def test_depth_and_refocus(page: Any) -> None:
     page.open(PHOTO)
     page.page.keyboard.press("3")

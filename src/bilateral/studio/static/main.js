@@ -23,6 +23,7 @@ const colorInput = /** @type {HTMLInputElement} */ (get("color"));
 const sizeInput = /** @type {HTMLInputElement} */ (get("size"));
 const apertureInput = /** @type {HTMLInputElement} */ (get("aperture"));
 const nearnessInput = /** @type {HTMLInputElement} */ (get("nearness"));
+const useMask = /** @type {HTMLInputElement} */ (get("use-mask"));
 const brush = { size: 12, erases: false, mark: /** @type {"this" | "other"} */ ("this"), fix: "value" };
 /** @type {number[]} */
 let palette = [];
@@ -287,7 +288,9 @@ function showTool() {
 }
 
 function showOptions() {
-  const { look, values, refine, aperture } = studio.options;
+  const { look, values, refine, mask, aperture } = studio.options;
+  useMask.checked = mask;
+  useMask.disabled = !studio.maskFile;
   for (const button of all("[data-look]")) press(button, button.dataset.look === look);
   /** @type {HTMLSelectElement} */ (get("values")).value = values;
   /** @type {HTMLInputElement} */ (get("refine")).checked = refine;
@@ -340,11 +343,15 @@ function showHint(text, bad) {
 
 /**
  * @param {File} file
- * @param {"open" | "depth" | "stereo"} [use]
+ * @param {"open" | "depth" | "stereo" | "mask"} [use]
  */
 async function openFile(file, use = "open") {
   const bytes = new Uint8Array(await file.arrayBuffer());
-  if (use === "open" && isProject(bytes)) {
+  if (use === "mask") {
+    studio.maskFile = { name: file.name, bytes };
+    studio.sendMask();
+    showOptions();
+  } else if (use === "open" && isProject(bytes)) {
     openProject(studio, bytes, selectTool);
   } else if (use === "open") {
     studio.open({ kind: "file", name: file.name, bytes });
@@ -382,10 +389,11 @@ function dropUse(data) {
   return studio.tool === "depth" && studio.original && data ? "depth" : "open";
 }
 
-for (const [button, input, use] of /** @type {[string, string, "open" | "depth" | "stereo"][]} */ ([
+for (const [button, input, use] of /** @type {[string, string, "open" | "depth" | "stereo" | "mask"][]} */ ([
   ["open", "file", "open"],
   ["load-depth", "depth-file", "depth"],
   ["load-right", "right-file", "stereo"],
+  ["load-mask", "mask-file", "mask"],
 ])) {
   const field = /** @type {HTMLInputElement} */ (get(input));
   get(button).addEventListener("click", () => field.click());
@@ -437,6 +445,7 @@ for (const button of all("[data-fix]")) {
 for (const button of all("[data-look]")) button.addEventListener("click", () => studio.setOptions({ look: button.dataset.look }));
 get("values").addEventListener("change", (event) => studio.setOptions({ values: /** @type {HTMLSelectElement} */ (event.target).value }));
 get("refine").addEventListener("change", (event) => studio.setOptions({ refine: /** @type {HTMLInputElement} */ (event.target).checked }));
+useMask.addEventListener("change", () => studio.setOptions({ mask: useMask.checked }));
 apertureInput.addEventListener("input", () => {
   optionsBefore ??= { ...studio.options };
   studio.previewOptions({ aperture: Number(apertureInput.value) / 100 });

@@ -16,6 +16,7 @@ export async function saveProject(studio) {
   const parts = [];
   if (studio.photo?.kind === "file") parts.push({ key: "photo", bytes: studio.photo.bytes });
   if (studio.depthFile) parts.push({ key: "depth", bytes: studio.depthFile.bytes });
+  if (studio.maskFile) parts.push({ key: "mask", bytes: studio.maskFile.bytes });
   for (const tool of TOOLS) {
     const layer = studio.layers[tool];
     if (!layer || layer.empty) continue;
@@ -26,6 +27,7 @@ export async function saveProject(studio) {
     tool: studio.tool,
     options: studio.options,
     photo: { ...studio.photo, bytes: undefined },
+    mask: studio.maskFile ? studio.maskFile.name : null,
     depth: studio.depthFile ? { ...studio.depthFile, bytes: undefined } : null,
     parts: parts.map(({ key, bytes }) => ({ key, size: bytes.length })),
   };
@@ -61,6 +63,10 @@ export function openProject(studio, bytes, selectTool) {
     if (header.depth) {
       studio.depthFile = { ...header.depth, bytes: parts.depth };
       studio.sendDepth();
+    }
+    if (header.mask) {
+      studio.maskFile = { name: header.mask, bytes: parts.mask };
+      studio.sendMask();
     }
     for (const tool of TOOLS) {
       const layer = studio.layers[tool];

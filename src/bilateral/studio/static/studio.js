@@ -11,7 +11,7 @@ import { TOOLS } from "./tools.js";
 /** @typedef {import("./protocol.js").Message} Message */
 /** @typedef {{ kind: "file", name: string, bytes: Uint8Array<ArrayBuffer> } | { kind: "example", name: string }} Photo */
 /** @typedef {{ kind: "depth" | "stereo", name: string, bytes: Uint8Array<ArrayBuffer>, disparities: number }} DepthFile */
-/** @typedef {{ look: string, values: string, refine: boolean, aperture: number, x: number, y: number }} Options */
+/** @typedef {{ look: string, values: string, refine: boolean, mask: boolean, aperture: number, x: number, y: number }} Options */
 /** @typedef {{ canvas: OffscreenCanvas, seq: number, factor: number }} Picture */
 /**
  * @typedef {object} Events
@@ -38,6 +38,8 @@ export class Studio {
     this.photo = null;
     /** @type {DepthFile | null} */
     this.depthFile = null;
+    /** @type {{ name: string, bytes: Uint8Array<ArrayBuffer> } | null} A rough mask. */
+    this.maskFile = null;
     this.hasDepth = false;
     this.name = "";
     this.width = 0;
@@ -49,7 +51,7 @@ export class Studio {
     /** @type {Partial<Record<ToolName, { full?: Picture, preview?: Picture }>>} */
     this.pictures = {};
     /** @type {Options} */
-    this.options = { look: "color", values: "depth", refine: true, aperture: 0.5, x: 0, y: 0 };
+    this.options = { look: "color", values: "depth", refine: true, mask: false, aperture: 0.5, x: 0, y: 0 };
     this.seq = 0;
     this.openSeq = 0;
     /** @type {number | undefined} The photograph that the page shows. */
@@ -84,6 +86,10 @@ export class Studio {
       this.pictures.refocus = {};
       this.events.hint("", false);
       this.request();
+    } else if (header.kind === "mask") {
+      this.events.hint("", false);
+      if (!this.options.mask) this.setOptions({ mask: true });
+      else this.request();
     } else if (header.kind === "file") this.events.file(header.name, payload);
     else if (header.kind === "hint") this.events.hint(header.text, false);
     else if (header.kind === "error" || header.kind === "full") this.events.hint(header.text, true);
@@ -96,6 +102,8 @@ export class Studio {
   open(photo, afterOpen) {
     this.photo = photo;
     this.depthFile = null;
+    this.maskFile = null;
+    this.options.mask = false;
     this.afterOpen = afterOpen ?? null;
     this.openSeq = ++this.seq;
     this.events.hint("Opening…", false);
@@ -116,12 +124,17 @@ export class Studio {
     this.link.send({ kind, name, disparities, seq: ++this.seq }, file.bytes);
   }
 
+  sendMask() {
+    if (this.maskFile) this.link.send({ kind: "mask", name: this.maskFile.name, seq: ++this.seq }, this.maskFile.bytes);
+  }
+
   /** Send everything to a server that knows nothing of this page. */
   sendAll() {
     if (!this.photo) return;
     this.sendPhoto();
     if (!this.original || this.openedSeq !== this.openSeq) return;
     this.sendDepth();
+    this.sendMask();
     for (const tool of TOOLS) {
       const layer = this.layers[tool];
       if (layer && !layer.empty) layer.dirty = { x: 0, y: 0, width: this.width, height: this.height };

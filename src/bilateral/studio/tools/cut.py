@@ -26,10 +26,10 @@ class CutTool:
         self, workspace: Workspace, view: View, fields: dict[str, Any], check: Check
     ) -> Array:
         """Return the photograph with the matte as its opacity."""
-        layer = workspace.layer("cut", view.factor)
-        if not layer[..., 3].any():
+        layer, mask = workspace.layer("cut", view.factor), _mask(workspace, view, fields)
+        if mask is None and not layer[..., 3].any():
             return opaque(view.display)
-        matte = self._matte(view, layer, check)
+        matte = self._matte(view, layer, mask, check)
         return opaque(view.display, np.rint(matte * 255).astype(np.uint8))
 
     def save(self, workspace: Workspace, what: str, fields: dict[str, Any], check: Check) -> File:
@@ -38,7 +38,7 @@ class CutTool:
         layer, view = workspace.layer("cut"), workspace.opened()
         if what == "strokes":
             return File(f"{stem}.scribbles.png", io.encode(layer, "a.png"))
-        matte = self._matte(view, layer, check)
+        matte = self._matte(view, layer, _mask(workspace, view, fields), check)
         if what == "matte":
             data = np.rint(matte * 65535).astype(np.uint16)
         elif what == "mask":
@@ -48,13 +48,17 @@ class CutTool:
             return File(f"{stem}.cutout.png", io.encode(with_alpha(photo, matte), "a.png"))
         return File(f"{stem}.{what}.png", io.encode(data, "a.png"))
 
-    def _matte(self, view: View, layer: Array, check: Check) -> Array:
+    def _matte(self, view: View, layer: Array, mask: Array | None, check: Check) -> Array:
         painted, green = layer[..., 3] > 0, layer[..., 1] > layer[..., 0]
         labels = np.where(painted, np.where(green, 1, -1), 0).astype(np.int8)
         for sign, text in ((1, "what belongs to the object"), (-1, "what does not belong to it")):
-            if not (labels == sign).any():
+            if mask is None and not (labels == sign).any():
                 raise Refused(f"Now mark {text}, too.")
         if "cut" not in view.kept:
             view.kept["cut"] = Cutter(view.photo)
         cutter: Cutter = view.kept["cut"]
-        return cutter.cut_out(labels, callback=check)
+        return cutter.cut_out(labels, mask, callback=check)
+
+
+def _mask(workspace: Workspace, view: View, fields: dict[str, Any]) -> Array | None:
+    return workspace.mask_of(view) if fields.get("mask") else None
