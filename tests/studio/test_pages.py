@@ -237,7 +237,7 @@ def test_a_solve_that_nobody_wants_is_cancelled(monkeypatch: Any) -> None:
 
     class SlowTool:
         def picture(self, workspace: Any, view: Any, fields: Any, check: Any) -> Any:
-            if fields["look"] == "slow":
+            if fields["look"] == "slow" and view.factor == 1:
                 started.set()
                 for step in range(2000):
                     steps.append(step)
@@ -247,13 +247,13 @@ def test_a_solve_that_nobody_wants_is_cancelled(monkeypatch: Any) -> None:
 
     monkeypatch.setattr(connection_module, "ColorizeTool", SlowTool)
     with running() as server, Page(server) as page, Page(server) as other:
-        page.open(small_scene()[0])
+        page.open(room((700, 900))[0])
         other.open(small_scene()[0])
         page.send("picture", tool="colorize", look="slow")
         assert started.wait(10)
         # A slow page blocks no other page.
         assert other.picture("colorize", look="fast").shape == (120, 180, 4)
-        assert page.picture("colorize", look="fast").shape == (120, 180, 4)
+        assert page.picture("colorize", look="fast").shape == (700, 900, 4)
         assert len(steps) < 2000
 
 
@@ -401,4 +401,4 @@ def test_a_thousand_dropped_connections_leave_nothing(server: Any) -> None:
     before = resident(), threading.active_count()
     drop(1000)
     assert resident() - before[0] < 0.1 * before[0]
-    assert threading.active_count() <= before[1] + server.studio.limits.pages
+    assert threading.active_count() <= before[1] + 2 * server.studio.limits.pages

@@ -32,8 +32,8 @@ class Studio:
         self.limits = limits
         self.connections: set[Connection] = set()
         self._photo = photo
-        # Every page has a thread, so that a slow one never blocks another.
-        self._threads = ThreadPoolExecutor(limits.pages, "studio")
+        # Every page has two threads, so that neither another page nor its own full size blocks it.
+        self._threads = ThreadPoolExecutor(2 * limits.pages, "studio")
         self._files = _static_files()
 
     def application(self) -> Starlette:

@@ -1,8 +1,9 @@
 """One page: receive its messages, compute in a thread, send pictures.
 
 Messages are handled in order. Requests for pictures are not queued: the newest wins. A preview is
-always finished, so that a person who paints without a pause sees progress; work at full size is
-cancelled by the callback of the solve as soon as a newer request arrives.
+always finished, so that a person who paints without a pause sees progress. The full size is made
+beside the previews of newer strokes, and cancelled by the callback of its solve as soon as one
+arrives.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -65,13 +66,14 @@ class Connection:
         self._newest = 0
         self._shown: tuple[str, Array | None] = ("", None)
         """The tool and the pixels at full size that the page has: equal strips are not sent."""
-        self._wake = asyncio.Event()
+        self._wake, self._wake_full = asyncio.Event(), asyncio.Event()
+        self._full_request: Message | None = None
         self._closed = False
 
     async def serve(self, greeting: bytes) -> None:
         """Serve the page until it leaves or stays idle for too long."""
         await self._socket.send_bytes(greeting)
-        worker = asyncio.create_task(self._work())
+        workers = [asyncio.create_task(w()) for w in (self._work, self._work_at_full_size)]
         try:
             while True:
                 async with asyncio.timeout(self._limits.idle_seconds):
@@ -84,9 +86,11 @@ class Connection:
         finally:
             self._closed = True
             self._newest += 1  # cancels the solve that runs
-            worker.cancel()
-            with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
-                await worker
+            for worker in workers:
+                worker.cancel()
+            for worker in workers:
+                with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+                    await worker
             self.workspace.close()
 
     async def _receive(self, data: bytes) -> None:
@@ -123,19 +127,26 @@ class Connection:
             await self._wake.wait()
             self._wake.clear()
             while self._jobs or self._request is not None:
-                try:
-                    if self._jobs:
-                        await self._run_job(self._jobs[0])
-                    else:
-                        request, self._request = self._request, None
-                        assert request is not None
-                        await self._make_picture(request)
-                except Stale:
-                    pass
-                except _EXPECTED as error:
-                    await self._send_error(error)
-                except MemoryError:
-                    await self._send_error(Refused("There is not enough memory for this."))
+                if self._jobs:
+                    await self._report_errors(self._run_job(self._jobs[0]))
+                else:
+                    request, self._request = self._request, None
+                    assert request is not None
+                    await self._report_errors(self._make_picture(request))
+
+    async def _report_errors(
+        self, work: Coroutine[Any, Any, None], request: Message | None = None
+    ) -> None:
+        """Do some work; tell the page what is wrong, unless newer work made it stale."""
+        try:
+            await work
+        except Stale:
+            pass
+        except _EXPECTED as error:
+            if request is None or request.integer("seq") >= self._newest:
+                await self._send_error(error)
+        except MemoryError:
+            await self._send_error(Refused("There is not enough memory for this."))
 
     async def _run_job(self, job: Message) -> None:
         try:
@@ -196,20 +207,33 @@ class Connection:
         self.workspace.set_depth(stereo_depth(left, right, disparities))
 
     async def _make_picture(self, request: Message) -> None:
-        """Send a preview, then the picture at full size."""
-        workspace, tool = self.workspace, self._tools[request.text("tool", TOOLS)]
-        seq = request.integer("seq")
-        full = workspace.opened()
+        """Send the first picture of a request; leave the full size to the other worker."""
+        preview = self.workspace.preview
+        await self._make(request, preview or self.workspace.opened(), cancels=False)
+        if preview is not None:
+            self._full_request = request
+            self._wake_full.set()
+
+    async def _work_at_full_size(self) -> None:
+        """Make the newest picture at full size, beside the previews of newer strokes."""
+        while True:
+            await self._wake_full.wait()
+            self._wake_full.clear()
+            request = self._full_request
+            if request is None or request.integer("seq") < self._newest:
+                continue
+            await self._report_errors(
+                self._make(request, self.workspace.opened(), cancels=True), request
+            )
+
+    async def _make(self, request: Message, view: View, *, cancels: bool) -> None:
+        tool, seq = self._tools[request.text("tool", TOOLS)], request.integer("seq")
         started = time.perf_counter()
-        views = [view for view in (workspace.preview, full) if view is not None]
-        for view in views:
-            # While previews come, a person still paints: the full size can wait.
-            if view is full and seq < self._newest:
-                raise Stale
-            check = self._check(seq if view is full else None)
-            arguments = (workspace, view, request.fields, check)
-            picture = await self._in_thread(tool.picture, *arguments)
-            await self._send_picture(picture, request, view, time.perf_counter() - started)
+        check = self._check(seq if cancels else None)
+        arguments = (self.workspace, view, request.fields, check)
+        picture = await self._in_thread(tool.picture, *arguments)
+        check(0, 0.0)
+        await self._send_picture(picture, request, view, time.perf_counter() - started)
 
     async def _send_picture(
         self, picture: Array, request: Message, view: View, seconds: float
