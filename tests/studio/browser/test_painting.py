@@ -200,6 +200,35 @@ def test_strokes_survive_a_change_of_tool_and_zoom(page: Any) -> None:
     np.testing.assert_array_equal(page.picture("colorize")[..., :3], tasks.colorize(PHOTO, before))
 
 
+def test_a_change_of_tool_ends_the_stroke(page: Any) -> None:
+    page.open(PHOTO)
+    mouse = page.page.mouse
+    mouse.move(*page.place(50, 50))
+    mouse.down()
+    mouse.move(*page.place(100, 60), steps=4)
+    page.page.keyboard.press("2")
+    mouse.move(*page.place(200, 60), steps=4)
+    mouse.up()
+    assert page.layer("colorize").any()
+    assert not page.layer("cut").any()
+    page.page.keyboard.press("Control+z")
+    assert not page.layer("colorize").any()
+
+
+def test_a_colour_can_be_picked(page: Any) -> None:
+    photo = np.zeros((60, 80, 3), np.uint8)
+    photo[:, 40:] = (10, 120, 200)
+    page.open(photo)
+    page.page.keyboard.down("Alt")
+    page.page.mouse.click(*page.place(60, 30))
+    page.page.keyboard.up("Alt")
+    # The picture shows the gray photograph as long as there is no stroke.
+    gray = round(0.299 * 10 + 0.587 * 120 + 0.114 * 200)
+    value = page.get("document.getElementById('color').value")
+    assert value == "#" + 3 * f"{gray:02x}"
+    assert not page.layer("colorize").any()
+
+
 def test_keys(page: Any) -> None:
     page.open(PHOTO)
     keyboard = page.page.keyboard

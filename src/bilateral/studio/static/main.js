@@ -1,22 +1,15 @@
 // The page: connects buttons, keys and pointers with the document.
 
-import { pixelOf } from "./layer.js";
+import { all, get, press } from "./dom.js";
+import { Files } from "./files.js";
+import { setUpKeys } from "./keys.js";
+import { Painter } from "./painter.js";
 import { Pointers } from "./pointers.js";
-import { isProject, openProject, saveProject } from "./project.js";
-import { context, Studio } from "./studio.js";
+import { Studio } from "./studio.js";
 import { FIXES, hexOf, MARKS, swatches, TEXTS, TOOLS } from "./tools.js";
 import { View } from "./view.js";
 
 /** @typedef {import("./tools.js").ToolName} ToolName */
-
-/**
- * @template {HTMLElement} [T=HTMLElement]
- * @param {string} id
- * @returns {T}
- */
-const get = (id) => /** @type {T} */ (document.getElementById(id));
-/** @param {string} selector */
-const all = (selector) => /** @type {HTMLElement[]} */ ([...document.querySelectorAll(selector)]);
 
 const stage = get("stage"), cursor = get("cursor");
 const colorInput = /** @type {HTMLInputElement} */ (get("color"));
@@ -52,7 +45,7 @@ const studio = new Studio({
         list.append(button);
       }
     }
-    if (header.photo) openFromCommandLine(header.photo);
+    if (header.photo) files.openFromCommandLine(header.photo);
   },
   opened() {
     get("welcome").hidden = true;
@@ -64,7 +57,7 @@ const studio = new Studio({
   },
   picture: () => view.redraw(),
   hint: showHint,
-  file: download,
+  file: (name, bytes) => files.download(name, bytes),
   link(up) {
     const link = get("link");
     link.textContent = up ? "connected" : "reconnecting…";
@@ -102,101 +95,42 @@ view.onMove = () => {
   showCursor();
 };
 
+const files = new Files(studio, { showHint, showOptions, selectTool });
+
 // ---------------------------------------------------------------- painting
 
-/** @type {{ x: number, y: number } | null} */
-let last = null;
-let erasesNow = false;
-/** @type {import("./studio.js").Options | null} Options before a drag. */
+/** @type {{ x: number, y: number } | null} The pointer's place in the window. */
+let pointer = null;
+/** @type {import("./studio.js").Options | null} Options before a drag of a slider. */
 let optionsBefore = null;
-
-const painter = {
-  ready: () => studio.original !== null,
-  /**
-   * @param {number} x
-   * @param {number} y
-   * @param {number} pressure
-   * @param {boolean} erase
-   */
-  begin(x, y, pressure, erase) {
-    if (studio.tool === "refocus") {
-      optionsBefore = { ...studio.options };
-      studio.previewOptions({ x, y });
-      return;
-    }
-    erasesNow = erase || brush.erases;
-    last = { x, y };
-    painter.move(x, y, pressure);
-  },
-  /**
-   * @param {number} x
-   * @param {number} y
-   * @param {number} pressure
-   */
-  move(x, y, pressure) {
-    if (studio.tool === "refocus") {
-      if (optionsBefore) studio.previewOptions({ x, y });
-      return;
-    }
-    const layer = studio.layer;
-    if (!layer || !last) return;
-    const size = Math.max(1, brush.size * (0.25 + 0.75 * pressure));
-    const box = layer.line(last.x, last.y, x, y, size, erasesNow ? 0 : pixelOf(strokeColor()));
-    last = { x, y };
-    if (box) view.redrawStrokes(box);
-    studio.changed();
-  },
-  end() {
-    if (studio.tool === "refocus" && optionsBefore) {
-      const { x, y } = studio.options;
-      studio.setOptions({ x, y }, optionsBefore);
-      optionsBefore = null;
-    }
-    if (last) studio.endStroke();
-    last = null;
-  },
-  cancel() {
-    studio.layer?.cancelStroke();
-    last = null;
-    optionsBefore = null;
-    view.redrawStrokes();
-    studio.changed();
-  },
-  /**
-   * @param {number} x
-   * @param {number} y
-   */
-  pick(x, y) {
-    const { picture } = studio.newest;
-    const source = picture?.factor === 1 ? picture.canvas : studio.original;
-    if (!source) return;
-    const data = context(source).getImageData(Math.floor(x), Math.floor(y), 1, 1).data;
-    if (studio.tool === "colorize") {
-      colorInput.value = hexOf(data[0], data[1], data[2]);
-    } else if (studio.tool === "depth") {
-      let best = 0, least = Infinity;
-      for (let i = 0; i < 256; i++) {
-        const apart = Math.hypot(palette[3 * i] - data[0], palette[3 * i + 1] - data[1], palette[3 * i + 2] - data[2]);
-        if (apart < least) [best, least] = [i, apart];
-      }
-      nearnessInput.value = String(best);
-      showNearness();
-    }
-    setPicks(false);
-  },
-  /**
-   * @param {number} clientX
-   * @param {number} clientY
-   * @param {boolean} visible
-   */
-  hover(clientX, clientY, visible) {
-    pointer = visible ? { x: clientX, y: clientY } : null;
+const painter = new Painter(studio, view, brush, {
+  color: strokeColor,
+  pick,
+  hover(x, y, visible) {
+    pointer = visible ? { x, y } : null;
     showCursor();
   },
-};
-/** @type {{ x: number, y: number } | null} */
-let pointer = null;
+});
 const pointers = new Pointers(stage, view, painter);
+
+/**
+ * Take the colour, or the depth, of a pixel of the picture.
+ * @param {Uint8ClampedArray} pixel
+ */
+function pick(pixel) {
+  if (studio.tool === "colorize") {
+    colorInput.value = hexOf(pixel[0], pixel[1], pixel[2]);
+  } else if (studio.tool === "depth") {
+    let best = 0, least = Infinity;
+    for (let i = 0; i < 256; i++) {
+      const apart = Math.hypot(palette[3 * i] - pixel[0], palette[3 * i + 1] - pixel[1], palette[3 * i + 2] - pixel[2]);
+      if (apart < least) [best, least] = [i, apart];
+    }
+    nearnessInput.value = String(best);
+    showNearness();
+  }
+  setPicks(false);
+}
 
 function strokeColor() {
   if (studio.tool === "cut") return MARKS[brush.mark];
@@ -247,18 +181,11 @@ function setPicks(picks) {
   showCursor();
 }
 
-/**
- * @param {HTMLElement} button
- * @param {boolean} pressed
- */
-function press(button, pressed) {
-  button.setAttribute("aria-pressed", String(pressed));
-}
-
 // ---------------------------------------------------------------- panels
 
 /** @param {ToolName} tool */
 function selectTool(tool) {
+  painter.end(); // a stroke belongs to the tool that began it
   studio.tool = tool;
   showTool();
   studio.request();
@@ -273,7 +200,7 @@ function showTool() {
   /** @type {[string, () => void][]} */
   const saves = text.saves.map(([what, label]) => [label, () => studio.save(what)]);
   get("saves").replaceChildren(
-    ...[...saves, /** @type {[string, () => void]} */ (["Project", downloadProject])].map(([label, save]) => {
+    ...[...saves, /** @type {[string, () => void]} */ (["Project", () => files.downloadProject()])].map(([label, save]) => {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = label;
@@ -337,92 +264,6 @@ function showHint(text, bad) {
   hint.textContent = text;
   hint.classList.toggle("bad", bad);
   if (bad) hintTimer = window.setTimeout(() => showHint("", false), 12000);
-}
-
-// ---------------------------------------------------------------- files
-
-/**
- * @param {File} file
- * @param {"open" | "depth" | "stereo" | "mask"} [use]
- */
-async function openFile(file, use = "open") {
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  if (use === "mask") {
-    studio.maskFile = { name: file.name, bytes };
-    studio.sendMask();
-    showOptions();
-  } else if (use === "open" && isProject(bytes)) {
-    openProject(studio, bytes, selectTool);
-  } else if (use === "open") {
-    studio.open({ kind: "file", name: file.name, bytes });
-  } else {
-    studio.depthFile = { kind: use, name: file.name, bytes, disparities: Math.min(256, Math.ceil(studio.width / 6)) };
-    if (use === "stereo") studio.options.values = "disparity";
-    showHint(use === "stereo" ? "Matching both views…" : "Opening the depth map…", false);
-    showOptions();
-    studio.sendDepth();
-  }
-}
-
-/** @param {string} name */
-async function openFromCommandLine(name) {
-  const answer = await fetch("photo");
-  const bytes = new Uint8Array(await answer.arrayBuffer());
-  studio.open({ kind: "file", name, bytes });
-}
-
-/**
- * @param {string} name
- * @param {Uint8Array<ArrayBuffer> | Blob} content
- */
-function download(name, content) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([content]));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  showHint(`Saved ${name}`, false);
-}
-
-/** @param {DataTransfer | null} data */
-function dropUse(data) {
-  return studio.tool === "depth" && studio.original && data ? "depth" : "open";
-}
-
-for (const [button, input, use] of /** @type {[string, string, "open" | "depth" | "stereo" | "mask"][]} */ ([
-  ["open", "file", "open"],
-  ["load-depth", "depth-file", "depth"],
-  ["load-right", "right-file", "stereo"],
-  ["load-mask", "mask-file", "mask"],
-])) {
-  const field = /** @type {HTMLInputElement} */ (get(input));
-  get(button).addEventListener("click", () => field.click());
-  field.addEventListener("change", () => {
-    if (field.files?.length) openFile(field.files[0], use);
-    field.value = "";
-  });
-}
-addEventListener("dragover", (event) => {
-  event.preventDefault();
-  get("drop").hidden = false;
-  get("drop-text").textContent = dropUse(event.dataTransfer) === "depth" ? "Drop to load as depth map" : "Drop to open";
-});
-addEventListener("dragleave", (event) => {
-  if (!event.relatedTarget) get("drop").hidden = true;
-});
-addEventListener("drop", (event) => {
-  event.preventDefault();
-  get("drop").hidden = true;
-  const file = event.dataTransfer?.files[0];
-  if (file) openFile(file, dropUse(event.dataTransfer));
-});
-addEventListener("paste", (event) => {
-  const file = event.clipboardData?.files[0];
-  if (file) openFile(file, "open");
-});
-async function downloadProject() {
-  if (!studio.original) return showHint("Open a photograph first.", false);
-  download(`${studio.name.replace(/\.[^.]*$/, "")}.studio`, await saveProject(studio));
 }
 
 // ---------------------------------------------------------------- buttons and keys
@@ -536,35 +377,6 @@ const KEYS = {
   4: () => selectTool(TOOLS[3]),
 };
 
-addEventListener("keydown", (event) => {
-  const target = /** @type {HTMLElement} */ (event.target);
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
-    event.preventDefault();
-    if (event.shiftKey) studio.history.redo();
-    else studio.history.undo();
-  } else if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "y") {
-    event.preventDefault();
-    studio.history.redo();
-  } else if (event.ctrlKey || event.metaKey || event.altKey) {
-    return;
-  } else if (event.key === " " && (target === stage || target === document.body)) {
-    event.preventDefault();
-    pointers.space = true;
-    stage.classList.add("pans");
-    showCursor();
-  } else if (target === stage && studio.original && moveByKey(event)) {
-    event.preventDefault();
-  } else if (KEYS[event.key.toLowerCase()] && !["INPUT", "SELECT"].includes(target.tagName)) {
-    KEYS[event.key.toLowerCase()]();
-  } else if (KEYS[event.key] && "[]".includes(event.key)) KEYS[event.key]();
-});
-addEventListener("keyup", (event) => {
-  if (event.key !== " ") return;
-  pointers.space = false;
-  if (pointers.panning === null) stage.classList.remove("pans");
-  showCursor();
-});
-
 /**
  * Move the place of the keyboard by arrows; paint there by Enter.
  * @param {KeyboardEvent} event
@@ -587,6 +399,8 @@ function moveByKey(event) {
   showCursor();
   return true;
 }
+
+setUpKeys(studio, stage, pointers, KEYS, moveByKey, showCursor);
 
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;
