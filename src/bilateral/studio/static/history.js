@@ -1,8 +1,9 @@
 // Undo and redo of everything: strokes and options.
 
-/** @typedef {{ undo: () => void, redo: () => void }} Step */
+/** @typedef {{ bytes: number, undo: () => void, redo: () => void }} Step */
 
-const MOST_STEPS = 300;
+const MOST_STEPS = 500;
+const MOST_BYTES = 500e6;
 
 export class History {
   /** @param {() => void} onChange */
@@ -17,8 +18,11 @@ export class History {
   /** @param {Step} step */
   add(step) {
     this.done.push(step);
-    if (this.done.length > MOST_STEPS) this.done.shift();
     this.undone = [];
+    let bytes = this.done.reduce((sum, { bytes }) => sum + bytes, 0);
+    while (this.done.length > MOST_STEPS || (bytes > MOST_BYTES && this.done.length > 1)) {
+      bytes -= this.done.shift()?.bytes ?? 0;
+    }
     this.onChange();
   }
 

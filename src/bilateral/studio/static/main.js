@@ -47,11 +47,11 @@ const studio = new Studio({
     }
     if (header.photo) files.openFromCommandLine(header.photo);
   },
-  opened() {
+  opened(pixels) {
     get("welcome").hidden = true;
     get("file-name").textContent = `${studio.name} · ${studio.width} × ${studio.height}`;
     document.title = `${studio.name} · studio`;
-    showSwatches();
+    showSwatches(swatches(pixels));
     view.setSize(studio.width, studio.height);
     showTool();
   },
@@ -79,11 +79,12 @@ const view = new View(
   /** @type {HTMLCanvasElement} */ (get("strokes")),
   () => {
     const { picture, isPreview, full } = studio.newest;
-    const tints = studio.tool === "colorize" && isPreview;
+    const tints = studio.tool === "colorize" && isPreview, cuts = studio.tool === "cut" && isPreview;
     return {
       before: studio.original,
-      after: tints ? (full?.canvas ?? studio.original) : (picture?.canvas ?? null),
+      after: tints ? (full?.canvas ?? studio.original) : cuts ? studio.original : (picture?.canvas ?? null),
       tint: tints && picture ? picture.canvas : null,
+      opacity: cuts && picture ? picture.canvas : null,
       transparent: studio.tool === "cut",
       layer: studio.layer,
     };
@@ -237,8 +238,8 @@ function showNearness() {
   if (palette.length) get("nearness-color").style.backgroundColor = hexOf(palette[i], palette[i + 1], palette[i + 2]);
 }
 
-function showSwatches() {
-  const colors = studio.bytes ? swatches(studio.bytes) : [];
+/** @param {string[]} colors */
+function showSwatches(colors) {
   get("swatches").replaceChildren(
     ...colors.map((color) => {
       const button = document.createElement("button");

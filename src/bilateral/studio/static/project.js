@@ -1,5 +1,6 @@
 // Project files: the photograph, the depth map, all strokes and options in one file.
 
+import { Layer } from "./layer.js";
 import { context } from "./studio.js";
 import { TOOLS } from "./tools.js";
 
@@ -69,8 +70,8 @@ export function openProject(studio, bytes, selectTool) {
       studio.sendMask();
     }
     for (const tool of TOOLS) {
-      const layer = studio.layers[tool];
-      if (!layer || !parts[tool]) continue;
+      if (!parts[tool]) continue;
+      const layer = (studio.layers[tool] = new Layer(studio.width, studio.height));
       const picture = await createImageBitmap(new Blob([parts[tool]]), {
         colorSpaceConversion: "none",
         premultiplyAlpha: "none",

@@ -16,7 +16,7 @@ import { TOOLS } from "./tools.js";
 /**
  * @typedef {object} Events
  * @property {(hello: import("./protocol.js").Header) => void} hello
- * @property {() => void} opened
+ * @property {(pixels: Uint8ClampedArray) => void} opened
  * @property {() => void} picture
  * @property {(text: string, bad: boolean) => void} hint
  * @property {(name: string, bytes: Uint8Array<ArrayBuffer>) => void} file
@@ -56,8 +56,6 @@ export class Studio {
     this.openSeq = 0;
     /** @type {number | undefined} The photograph that the page shows. */
     this.openedSeq = undefined;
-    /** @type {Uint8ClampedArray<ArrayBuffer> | null} */
-    this.bytes = null;
     this.lastSent = 0;
     this.timer = 0;
     /** @type {Map<number, number>} When each request was made. */
@@ -68,9 +66,10 @@ export class Studio {
     this.link = new Link((message) => this.receive(message), (up) => events.link(up));
   }
 
-  /** @returns {Layer | null} */
+  /** @returns {Layer | null} The layer of the tool: made when the tool is first used. */
   get layer() {
-    return this.layers[this.tool] ?? null;
+    if (!this.original || this.tool === "refocus") return null;
+    return (this.layers[this.tool] ??= new Layer(this.width, this.height));
   }
 
   /** @param {Message} message */
@@ -154,19 +153,14 @@ export class Studio {
     this.name = header.name;
     this.width = header.width;
     this.height = header.height;
-    const bytes = new Uint8ClampedArray(payload.length);
-    bytes.set(payload);
+    const bytes = new Uint8ClampedArray(payload.buffer, payload.byteOffset, payload.byteLength);
     this.original = canvasOf(bytes, this.width, this.height);
-    this.bytes = bytes;
     this.layers = {};
-    for (const tool of TOOLS) {
-      if (tool !== "refocus") this.layers[tool] = new Layer(this.width, this.height);
-    }
     this.pictures = {};
     this.options = { ...this.options, x: this.width / 2, y: this.height / 2 };
     this.history.clear();
     this.events.hint("", false);
-    this.events.opened();
+    this.events.opened(bytes);
     const after = this.afterOpen;
     this.afterOpen = null;
     if (after) after();
@@ -244,6 +238,7 @@ export class Studio {
     const tool = this.tool, tiles = layer.endStroke();
     if (tiles.length) {
       this.history.add({
+        bytes: tiles.reduce((sum, tile) => sum + 2 * tile.before.byteLength, 0),
         undo: () => this.restore(tool, tiles, "before"),
         redo: () => this.restore(tool, tiles, "after"),
       });
@@ -278,7 +273,7 @@ export class Studio {
     };
     set(after);
     if (JSON.stringify(before) !== JSON.stringify(after)) {
-      this.history.add({ undo: () => set(before), redo: () => set(after) });
+      this.history.add({ bytes: 0, undo: () => set(before), redo: () => set(after) });
     }
   }
 

@@ -9,6 +9,7 @@
  * @property {Source | null} before the photograph
  * @property {Source | null} after the result
  * @property {Source | null} tint a preview whose colours are laid over `after`
+ * @property {Source | null} opacity a preview whose opacity `after` gets
  * @property {boolean} transparent
  * @property {Layer | null} layer
  */
@@ -185,7 +186,8 @@ export class View {
     this.prepare(context);
     if (scene.transparent) this.drawChecks(context);
     const after = scene.after ?? scene.before;
-    context.drawImage(after, 0, 0, this.width, this.height);
+    if (scene.opacity) this.drawCut(context, after, scene.opacity);
+    else context.drawImage(after, 0, 0, this.width, this.height);
     if (scene.tint) {
       // Only hue and saturation come from the preview: the photograph stays sharp.
       context.globalCompositeOperation = "color";
@@ -203,6 +205,27 @@ export class View {
       context.drawImage(scene.before, 0, 0, this.width, this.height);
       context.restore();
     }
+  }
+
+  /**
+   * Draw a picture with the opacity of another one: the picture stays sharp.
+   * @param {CanvasRenderingContext2D} context
+   * @param {Source} picture
+   * @param {Source} opacity
+   */
+  drawCut(context, picture, opacity) {
+    const scratch = document.createElement("canvas");
+    scratch.width = this.base.width;
+    scratch.height = this.base.height;
+    const cut = /** @type {CanvasRenderingContext2D} */ (scratch.getContext("2d"));
+    this.prepare(cut);
+    cut.drawImage(picture, 0, 0, this.width, this.height);
+    cut.globalCompositeOperation = "destination-in";
+    cut.imageSmoothingEnabled = true;
+    cut.drawImage(opacity, 0, 0, this.width, this.height);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.drawImage(scratch, 0, 0);
+    this.prepare(context);
   }
 
   /** @param {CanvasRenderingContext2D} context */
