@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ _FRUIT = (
 )
 
 
+@cache
 def still_life(shape: tuple[int, int] = SHAPE) -> tuple[Array, Array]:
     """Return the photograph (H, W, 3) as uint8, and the depth in metres as float32."""
     fine = (shape[0] * _SUPERSAMPLE, shape[1] * _SUPERSAMPLE)
