@@ -1,9 +1,9 @@
 """One page: receive its messages, compute in a thread, send pictures.
 
-Messages are handled in order. Requests for pictures are not queued: the newest wins. A preview is
-always finished, so that a person who paints without a pause sees progress. The full size is made
-beside the previews of newer strokes, and cancelled by the callback of its solve as soon as one
-arrives.
+Messages are handled in order. Requests for pictures are not queued: the newest wins. In the middle
+of a stroke, only previews are made, and each is finished, so that a person who paints without a
+pause sees progress. The full size is made beside the previews of newer strokes, and cancelled by
+the callback of its solve as soon as one arrives.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class Connection:
         self._jobs: deque[Message] = deque()
         self._request: Message | None = None
         self._newest = 0
+        self._newest_complete = 0
+        """The newest request that did not come in the middle of a stroke."""
         self._shown: tuple[str, Array | None] = ("", None)
         """The tool and the pixels at full size that the page has: equal strips are not sent."""
         self._wake, self._wake_full = asyncio.Event(), asyncio.Event()
@@ -101,6 +103,8 @@ class Connection:
             elif message.kind == "picture":
                 message.text("tool", TOOLS)
                 self._newest = max(self._newest, message.integer("seq"))
+                if not message.fields.get("live"):
+                    self._newest_complete = self._newest
                 self._request = message
             elif message.kind == "ping":
                 await self._socket.send_bytes(pack("pong"))
@@ -108,6 +112,7 @@ class Connection:
                 self._jobs.append(message)
                 if message.kind in ("open", "example"):
                     self._newest += 1
+                    self._newest_complete = self._newest
                     self._request = None
         except _EXPECTED as error:
             await self._send_error(error)
@@ -179,7 +184,7 @@ class Connection:
                 await self._socket.send_bytes(pack("depth", seq=job.integer("seq")))
             elif job.kind == "save":
                 tool = self._tools[job.text("tool", TOOLS)]
-                arguments = (self.workspace, job.text("what"), fields, self._check(None))
+                arguments = (self.workspace, job.text("what"), fields, self._check(2**53, True))
                 file = await self._in_thread(tool.save, *arguments)
                 await self._socket.send_bytes(pack("file", file.data, name=file.name))
             else:
@@ -209,8 +214,8 @@ class Connection:
     async def _make_picture(self, request: Message) -> None:
         """Send the first picture of a request; leave the full size to the other worker."""
         preview = self.workspace.preview
-        await self._make(request, preview or self.workspace.opened(), cancels=False)
-        if preview is not None:
+        await self._make(request, preview or self.workspace.opened(), first=True)
+        if preview is not None and not request.fields.get("live"):
             self._full_request = request
             self._wake_full.set()
 
@@ -223,13 +228,13 @@ class Connection:
             if request is None or request.integer("seq") < self._newest:
                 continue
             await self._report_errors(
-                self._make(request, self.workspace.opened(), cancels=True), request
+                self._make(request, self.workspace.opened(), first=False), request
             )
 
-    async def _make(self, request: Message, view: View, *, cancels: bool) -> None:
+    async def _make(self, request: Message, view: View, *, first: bool) -> None:
         tool, seq = self._tools[request.text("tool", TOOLS)], request.integer("seq")
         started = time.perf_counter()
-        check = self._check(seq if cancels else None)
+        check = self._check(seq, first)
         arguments = (self.workspace, view, request.fields, check)
         picture = await self._in_thread(tool.picture, *arguments)
         check(0, 0.0)
@@ -270,11 +275,16 @@ class Connection:
                 )
             )
 
-    def _check(self, seq: int | None) -> Check:
+    def _check(self, seq: int, first: bool) -> Check:
+        """Return the callback that cancels work for a newer request.
+
+        The first picture of a request is cancelled only by a complete one: a person who paints
+        without a pause must see progress.
+        """
         end = time.monotonic() + self._limits.seconds
 
         def check(step: int, residual: float) -> None:
-            if self._closed or (seq is not None and seq < self._newest):
+            if self._closed or seq < (self._newest_complete if first else self._newest):
                 raise Stale
             if time.monotonic() > end:
                 raise Refused(f"This took more than {self._limits.seconds:.0f} s and was stopped.")

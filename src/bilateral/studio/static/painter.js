@@ -86,7 +86,7 @@ export class Painter {
     this.last = null;
     this.before = null;
     this.view.redrawStrokes();
-    this.studio.changed();
+    this.studio.request();
   }
 
   /**

@@ -57,6 +57,7 @@ export class Studio {
     /** @type {number | undefined} The photograph that the page shows. */
     this.openedSeq = undefined;
     this.lastSent = 0;
+    this.previewTime = 0;
     this.timer = 0;
     /** @type {Map<number, number>} When each request was made. */
     this.asked = new Map();
@@ -172,7 +173,7 @@ export class Studio {
    * @param {Uint8Array<ArrayBuffer>} payload
    */
   receivePicture(header, payload) {
-    const { tool, seq, factor, y, width, height, rows, last } = header;
+    const { tool, seq, factor, y, width, height, rows, last, ms } = header;
     if (seq <= (this.openedSeq ?? 0)) return;
     const pictures = (this.pictures[/** @type {ToolName} */ (tool)] ??= {});
     const slot = factor === 1 ? "full" : "preview";
@@ -187,6 +188,7 @@ export class Studio {
     }
     if (!last) return;
     picture.seq = seq;
+    if (factor !== 1) this.previewTime = Math.min(200, ms);
     const started = this.asked.get(seq);
     if (started !== undefined) this.events.timing(performance.now() - started, seq, factor === 1);
     if (factor === 1) {
@@ -205,13 +207,17 @@ export class Studio {
 
   /** Strokes changed: send them now, or soon if the last message was just sent. */
   changed() {
-    const wait = this.lastSent + SEND_EVERY - performance.now();
-    if (wait <= 0) this.request();
-    else if (!this.timer) this.timer = window.setTimeout(() => this.request(), wait);
+    // At least the time of a preview lies between two: the browser needs the cores, too.
+    const wait = this.lastSent + Math.max(SEND_EVERY, 2 * this.previewTime) - performance.now();
+    if (wait <= 0) this.request(true);
+    else if (!this.timer) this.timer = window.setTimeout(() => this.request(true), wait);
   }
 
-  /** Send what changed, and ask for the picture of the tool. */
-  request() {
+  /**
+   * Send what changed, and ask for the picture of the tool.
+   * @param {boolean} [live] in the middle of a stroke or a drag: a preview is enough
+   */
+  request(live = false) {
     clearTimeout(this.timer);
     this.timer = 0;
     this.lastSent = performance.now();
@@ -228,7 +234,7 @@ export class Studio {
     }
     const seq = ++this.seq;
     this.asked.set(seq, performance.now());
-    this.link.send({ kind: "picture", tool: this.tool, seq, ...this.options });
+    this.link.send({ kind: "picture", tool: this.tool, seq, live, ...this.options });
   }
 
   /** A stroke ended: remember it for undo. */
