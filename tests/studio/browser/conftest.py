@@ -5,32 +5,34 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("starlette", reason="the studio needs starlette")
-pytest.importorskip("uvicorn", reason="the studio needs uvicorn")
-pytest.importorskip("playwright", reason="browser tests need playwright")
-
-from support.browser import StudioPage, chromium
-from support.studio import running
-
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
+    pytest.importorskip("playwright", reason="browser tests need playwright")
+    pytest.importorskip("uvicorn", reason="the studio needs uvicorn")
+    from support.browser import chromium
+
     with chromium() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
+    pytest.importorskip("uvicorn", reason="the studio needs uvicorn")
+    from support.studio import running
+
     with running() as server:
         yield server
 
 
 @pytest.fixture
-def new_page(browser: Any, server: Any) -> Iterator[Callable[..., StudioPage]]:
+def new_page(browser: Any, server: Any) -> Iterator[Callable[..., Any]]:
     """Open pages, each in its own window of the browser; no page may have an error."""
+    from support.browser import StudioPage
+
     contexts, pages = [], []
 
-    def open_page(ratio: float = 1, scheme: str = "dark", **options: Any) -> StudioPage:
+    def open_page(ratio: float = 1, scheme: str = "dark", **options: Any) -> Any:
         size = options.pop("viewport", {"width": 1280, "height": 800})
         context = browser.new_context(
             viewport=size,
@@ -51,5 +53,5 @@ def new_page(browser: Any, server: Any) -> Iterator[Callable[..., StudioPage]]:
 
 
 @pytest.fixture
-def page(new_page: Callable[..., StudioPage]) -> StudioPage:
+def page(new_page: Callable[..., Any]) -> Any:
     return new_page()

@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("uvicorn", reason="the studio needs uvicorn")
+pytest.importorskip("playwright", reason="browser tests need playwright")
+
 from bilateral import io, tasks
 from bilateral.cli.demo.room import room
 from support.browser import StudioPage
