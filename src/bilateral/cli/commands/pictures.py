@@ -154,7 +154,7 @@ def colorize(
             smoothness=smoothness,
             reference_max=reference_max,
         )
-        return (_photo_for_file(x, common, FileSet({}, given.suffix)) for x in coloured)
+        return (photo_for_file(x, common, FileSet({}, given.suffix)) for x in coloured)
 
     inputs = {"gray": gray, "scribbles": scribbles, "mask": mask}
     return Command(
