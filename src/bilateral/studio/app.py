@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import mimetypes
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -22,6 +23,7 @@ from bilateral.studio.limits import Limits
 from bilateral.studio.messages import pack
 from bilateral.studio.security import Guard
 
+_GIVE_BACK_AFTER = (0.1, 1.0)
 _TYPES = {".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -77,7 +79,9 @@ class Studio:
             self.connections.discard(connection)
             if connection.used_memory:
                 del connection
-                memory.give_back()
+                # A thread may still compute for the page that left.
+                for seconds in _GIVE_BACK_AFTER:
+                    asyncio.get_running_loop().call_later(seconds, memory.give_back)
 
     def _all_pixels(self) -> int:
         return sum(connection.workspace.pixels for connection in self.connections)

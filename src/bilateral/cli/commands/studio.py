@@ -11,6 +11,7 @@ from bilateral.io.messages import os_reason, printable
 def start(photo: Path | None, port: int, open_page: bool) -> int:
     """Serve the studio until Ctrl-C; return the exit code."""
     try:
+        from bilateral.studio.memory import limit_arenas
         from bilateral.studio.server import PortError, Server, open_browser
     except ModuleNotFoundError as error:
         if (error.name or "bilateral").partition(".")[0] == "bilateral":
@@ -29,6 +30,7 @@ def start(photo: Path | None, port: int, open_page: bool) -> int:
         if open_page:
             open_browser(server.url)
 
+    limit_arenas()
     server.run(ready)
     return 0
 
