@@ -379,6 +379,7 @@ def test_the_scale_command_compares_rows_with_memory(tmp_path: Path) -> None:
         assert row["memory_mb"] > 10
 
 
+@pytest.mark.benchmark
 @pytest.mark.browser
 def test_the_studio_command(tmp_path: Path) -> None:
     pytest.importorskip("playwright", reason="browser tests need playwright")
