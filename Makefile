@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
+.PHONY: help demo test test-slow test-all test-cuda lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -41,6 +41,15 @@ lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/python -m nanobind.stubgen -q -m bilateral._core -o $(VENV)/_core.pyi
 	diff -u src/bilateral/_core.pyi $(VENV)/_core.pyi # `make stubs` writes the first anew
+	$(MAKE) --no-print-directory lint-page
+
+studio-pictures: $(VENV)/installed-test ## write the pictures of the studio in docs/images/ anew
+	STUDIO_PICTURES=1 $(BIN)/python -m pytest -q tests/studio/browser/test_screenshots.py
+
+lint-page:       ## types of the scripts of the studio's page, if there is npm
+	@if [ -x "$$(command -v npm)" ] && { [ -e node_modules/.bin/tsc ] || npm install --no-audit --no-fund --no-package-lock --silent; }; \
+	then node_modules/.bin/tsc -p tsconfig.json; \
+	else echo "npm cannot install typescript: skipped the types of the studio's page."; fi
 
 format: $(VENV)/installed-test ## format the code
 	$(BIN)/ruff format .
@@ -81,6 +90,7 @@ bench-torch: $(VENV)/installed-bench,torch ## the PyTorch layer's backward, memo
 bench-cli: $(VENV)/installed-bench,cli ## the command on 200 files against a plain loop
 bench-cluster: $(VENV)/installed-bench,cli,dask ## 500 files in threads and on a local cluster with killed workers
 bench-scale: $(VENV)/installed-bench,large ## files of 4 MP to 1 GP in strips of rows: time and memory (12 GB of disk)
+bench-studio: $(VENV)/installed-bench,test ## the studio in Chromium: stroke to colour, frames per second, memory
 bench-filters: $(VENV)/installed-bench ## the filters against their authors' and OpenCV's
 bench-supplement: $(VENV)/installed-bench ## robust rounds and low rank against plain solves
 bench-superres: $(VENV)/installed-bench ## depth super-resolution against the paper's table
@@ -92,7 +102,7 @@ bench-completion: $(VENV)/installed-bench ## few points to dense depth, against 
 bench-planar: $(VENV)/installed-bench ## planes against constants: errors, steps, time, memory
 bench-alignment: $(VENV)/installed-bench ## relative depth and few metric points
 bench-camera: $(VENV)/installed-bench ## depth cameras: harm, error, flicker, speed (pyrealsense2 by hand)
-bench-torch bench-cli bench-cluster bench-scale bench-filters bench-supplement bench-superres bench-colorization \
+bench-torch bench-cli bench-studio bench-cluster bench-scale bench-filters bench-supplement bench-superres bench-colorization \
 bench-segmentation bench-depth bench-sparse bench-completion bench-planar bench-alignment bench-camera:
 	$(RUN) $(@:bench-%=%) $(if $(DATA),--data $(DATA))
 
@@ -117,7 +127,7 @@ sbom: $(VENV)/bin/pip ## what a wheel needs, as a CycloneDX bill of materials, d
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --of JSON -o dist/bilateral.cdx.json
 
 clean:           ## remove everything that was made
-	rm -rf $(VENV) build dist demo-output benchmark-results docs/_build docs/_static/mathjax docs/api/generated docs/gallery
+	rm -rf $(VENV) build dist demo-output benchmark-results docs/_build docs/_static/mathjax docs/api/generated docs/gallery node_modules
 
 define core_tests
 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --preset $(1) $(2)

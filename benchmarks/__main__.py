@@ -10,6 +10,7 @@ BENCHMARKS = {
     "cli": "benchmarks.speed.cli",
     "scale": "benchmarks.speed.scale",
     "cluster": "benchmarks.speed.cluster",
+    "studio": "benchmarks.studio.bench",
     "filters": "benchmarks.quality.filters",
     "supplement": "benchmarks.quality.supplement",
     "superres": "benchmarks.quality.superres",

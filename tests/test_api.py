@@ -131,7 +131,10 @@ API: dict[str, dict[str, str]] = {
             "(gray, *, preset='best', sigma_xy=None, sigma_luma=None, smoothness=None, "
             "reference_max=None)"
         ),
-        "Colorizer.colorize": "(self, scribbles, mask=None)",
+        "Colorizer.colorize": ("(self, scribbles, mask=None, *, warm_start=True, callback=None)"),
+        "cut_out": "(photo, scribbles=None, *, mask=None, hard=False, reference_max=None)",
+        "Cutter": "(photo, *, reference_max=None)",
+        "Cutter.cut_out": "(self, scribbles=None, mask=None, *, callback=None)",
         "complete_depth": (
             "(points, reference, confidence=None, *, kind='auto', invalid=None, mask=None, "
             "sigma_xy=None, sigma_luma=8.0, sigma_chroma=8.0, reference_max=None, dtype=None, "

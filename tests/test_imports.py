@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 # From top to bottom. A module may import modules of its own layer and of the layers below.
 LAYERS = [
-    {"__main__", "cli"},
+    {"__main__", "cli", "studio"},
     {"compat"},
     {""},  # the package itself: `import bilateral`
     {"tasks", "torch", "dask"},

@@ -1,6 +1,7 @@
 """Test that each benchmark command runs and writes its report. No time is asserted."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -376,3 +377,17 @@ def test_the_scale_command_compares_rows_with_memory(tmp_path: Path) -> None:
         assert row["same_bits"] is True
         assert row["vertices"] > 0
         assert row["memory_mb"] > 10
+
+
+@pytest.mark.benchmark
+@pytest.mark.browser
+def test_the_studio_command(tmp_path: Path) -> None:
+    pytest.importorskip("playwright", reason="browser tests need playwright")
+    if shutil.which("chromium") is None:
+        pytest.skip("browser tests need Chromium: apt-get install chromium")
+    stored = results("studio", tmp_path)
+    assert stored["start"][0] > 0
+    for part in ("1 MP", "12 MP"):
+        assert len(stored[part]["first"]) == len(stored[part]["full"]) == 2
+    assert stored["12 MP"]["frames"]["mean"] > 0
+    assert stored["memory"]["errors"] == 0

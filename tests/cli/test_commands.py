@@ -278,6 +278,34 @@ def test_colorize(here: Path, call: Main) -> None:
     fails(call("colorize", "gray.png", "gray.png", "-o", "c.png"), "scribbles: expected")
 
 
+def test_cut(here: Path, call: Main) -> None:
+    made = disk.scene()
+    near = made.truth == 1500
+    marked = made.photo.copy()
+    rows, columns = np.nonzero(near)
+    marked[rows[::7], columns[::7]] = (0, 255, 0)
+    rows, columns = np.nonzero(~near)
+    marked[rows[::7], columns[::7]] = (255, 0, 0)
+    io.write(here / "marked.png", marked)
+    matte = tasks.cut_out(made.photo, marked)
+    works(call("cut", "photo.png", "marked.png", "-o", "cut.png"))
+    cutout = io.read(here / "cut.png")
+    np.testing.assert_array_equal(cutout[..., :3], made.photo)
+    np.testing.assert_array_equal(cutout[..., 3], np.rint(matte * 255))
+    works(call("cut", "photo.png", "marked.png", "-o", "matte.tif", "--write", "matte"))
+    np.testing.assert_array_equal(io.read(here / "matte.tif"), np.rint(matte * 255))
+    works(call("cut", "photo.png", "marked.png", "-o", "mask.png", "--write", "mask", "--preview"))
+    np.testing.assert_array_equal(io.read(here / "mask.png"), np.where(matte > 0.5, 255, 0))
+    # A black and white picture is a rough mask.
+    io.write(here / "rough.png", np.where(near, 255, 0).astype(np.uint8))
+    works(call("cut", "photo.png", "rough.png", "-o", "b.png", "--write", "mask"))
+    expected = tasks.cut_out(made.photo, mask=near, hard=True)
+    np.testing.assert_array_equal(io.read(here / "b.png"), np.where(expected, 255, 0))
+    works(call("cut", "photo.png", "marked.png", "-o", "c.png", "--mask", "rough.png"))
+    fails(call("cut", "photo.png", "marked.png", "-o", "c.jpg"), "hold no transparency")
+    fails(call("cut", "photo.png", "photo.png", "-o", "d.png"), "got none for this")
+
+
 def soft_classes() -> files.Array:
     """Probabilities of three classes at a quarter of the size."""
     near = disk.scene().truth[2::4, 2::4] == 1500

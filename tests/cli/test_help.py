@@ -37,8 +37,10 @@ COMMANDS = (
     "align",
     "defocus",
     "colorize",
+    "cut",
     "segment",
     "demo",
+    "studio",
     "info",
 )
 
@@ -50,7 +52,9 @@ def test_help_has_an_example(command: str, call: Main) -> None:
     assert f"bilateral {command}" in " ".join(out.split("Usage:")[1].split("\n", 1)[1].split())
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "info")])
+@pytest.mark.parametrize(
+    "command", [name for name in COMMANDS if name not in ("demo", "info", "studio")]
+)
 def test_commands_on_files_pair_them(command: str, call: Main) -> None:
     _, out, _ = call(command, "--help")
     assert re.search(r"^  --pair RULE\|FILE ", out, re.MULTILINE)

@@ -53,6 +53,8 @@ def names() -> dict[str, Any]:
         "camera": [(np.nan_to_num(depth), photo)] * 2,
         "video": np.stack([photo] * 4),
         "features": photo.astype(float),
+        "rough": photo[..., 2] > 120,
+        "scribbles": np.sign(photo[..., 2].astype(int) - 120) * (rng.random(shape) < 0.02),
         "sigmas": (8, 8, 8),
         "sigma_space": 8,
         "points": sparse,

@@ -84,6 +84,8 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (tasks.refine_segmentation, {"probabilities": MASK, "image": PHOTO}),
     (tasks.colorize, {"gray": PHOTO[..., 0], "scribbles": PHOTO, "mask": MASK}),
     (tasks.Colorizer, {"gray": PHOTO}),
+    (tasks.cut_out, {"photo": PHOTO, "scribbles": np.sign(MAP - np.median(MAP)), "mask": None}),
+    (tasks.Cutter, {"photo": PHOTO}),
     (tasks.stereo_depth, {"left": PHOTO, "right": PHOTO, "max_disparity": 2}),
     (tasks.match_blocks, {"left": PHOTO, "right": PHOTO, "max_disparity": 2}),
     (bilateral.GemanMcClure, {}),

@@ -33,6 +33,7 @@ CALLS: list[tuple[str, Callable[..., Any]]] = [
     ("left", lambda photo, **o: tasks.stereo_depth(photo, photo, 2, **o)),
     ("gray", lambda photo, **o: tasks.colorize(photo, MARKED, MAP > 1.5, **o)),
     ("gray", lambda photo, **o: tasks.Colorizer(photo, **o)),
+    ("photo", lambda photo, **o: tasks.cut_out(photo, mask=MAP > 1.5, **o)),
 ]
 
 

@@ -13,7 +13,7 @@ import typer
 import bilateral
 from bilateral import io
 from bilateral.cli.command import Command
-from bilateral.cli.commands import alignment, completion, maps, pictures
+from bilateral.cli.commands import alignment, completion, cut, maps, pictures
 from bilateral.cli.commands.options import CommonOptions, register
 from bilateral.cli.display.console import STDOUT_ERRORS, print_message, stdout_error
 from bilateral.cli.display.warning_log import redirect_warnings
@@ -47,6 +47,7 @@ for _function in (
     alignment.align,
     pictures.defocus,
     pictures.colorize,
+    cut.cut,
     pictures.segment,
 ):
     register(app, _run_batch)(_function)
@@ -106,6 +107,27 @@ def info(
     from bilateral.cli.commands import info
 
     return info.print_info(as_json)
+
+
+@app.command()
+def studio(
+    photo: Annotated[
+        Path | None, typer.Argument(metavar="PHOTO", help="Photograph to open.")
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on this machine. Default: a free one.")
+    ] = 0,
+    open_: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
+) -> int:
+    """Open a local web page to colorize, cut out, correct depth and refocus.
+
+    Example: bilateral studio photo.jpg
+    """
+    from bilateral.cli.commands import studio
+
+    return studio.start(photo, port, open_)
 
 
 def run(argv: list[str]) -> int:

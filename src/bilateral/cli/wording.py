@@ -9,6 +9,7 @@ COMMAND_OF_FUNCTION = {
     "align_depth": "align",
     "refine_segmentation": "segment",
     "colorize": "colorize",
+    "cut_out": "cut",
     "defocus": "defocus",
     "solve": "solve",
 }

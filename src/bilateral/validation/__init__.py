@@ -81,6 +81,8 @@ from bilateral.validation.targets import (
     warm_start,
 )
 from bilateral.validation.tasks import (
+    both_kinds_of_scribbles,
+    cut_scribbles,
     enlarged_shape,
     ordered_interval,
     scene_depth,
@@ -122,12 +124,14 @@ __all__ = [
     "are_probabilities",
     "as_dtype",
     "blur",
+    "both_kinds_of_scribbles",
     "callback",
     "choice",
     "confidence",
     "confidence_value",
     "count",
     "count_from_text",
+    "cut_scribbles",
     "damaged_state",
     "depth_not_swapped",
     "depth_target",

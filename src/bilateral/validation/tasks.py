@@ -1,4 +1,4 @@
-"""Check the inputs of single tasks: super-resolution, stereo, colorization and defocus."""
+"""Check the inputs of single tasks: super-resolution, stereo, colors, cutting and defocus."""
 
 from typing import Any
 
@@ -107,6 +107,32 @@ def strokes_not_swapped(swapped: bool) -> None:
             "scribbles: expected strokes in colour, got gray ones on a coloured picture. "
             "The order is colorize(gray, scribbles): are they swapped?"
         )
+
+
+def cut_scribbles(value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Return signed labels (H, W), or a picture of strokes (H, W, 3) or (H, W, 4)."""
+    values = real_array("scribbles", value)
+    if values.shape[:2] != shape or not (values.ndim == 2 or values.shape[2:] in ((3,), (4,))):
+        raise ValueError(
+            f"scribbles: expected labels of the shape {shape}, or a picture of strokes "
+            f"{(*shape, 3)} or {(*shape, 4)}, got shape {values.shape}."
+        )
+    if values.ndim == 2 and values.dtype.kind in "ub":
+        raise TypeError(
+            f"scribbles: expected signed numbers, 1 for this, -1 for not this and 0 for unknown, "
+            f"got dtype {values.dtype}. Give a rough mask as mask=."
+        )
+    return values
+
+
+def both_kinds_of_scribbles(labels: Array) -> None:
+    """Raise unless some pixels belong to the object and some do not."""
+    for sign, kind in ((1, "this"), (-1, "not this")):
+        if not (labels == sign).any():
+            raise ValueError(
+                f"scribbles: expected strokes for this and for not this, got none for {kind}. "
+                f"Mark at least one pixel of each kind."
+            )
 
 
 def scene_depth(value: ArrayLike, shape: tuple[int, int], kind: str) -> Array:

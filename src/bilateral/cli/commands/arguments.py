@@ -50,6 +50,10 @@ Gray = Annotated[str, _input("GRAY", "Photograph without colours.")]
 Scribbles = Annotated[
     str, _input("SCRIBBLES", "The photograph with strokes of colour, or a layer with strokes only.")
 ]
+CutScribbles = Annotated[
+    str,
+    _input("SCRIBBLES", "The photograph with strokes, a layer with strokes only, or a rough mask."),
+]
 Probabilities = Annotated[
     str, _input("PROBABILITIES", "Scores of all classes (NPY, NPZ, TIFF; any size), or a mask.")
 ]

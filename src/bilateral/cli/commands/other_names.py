@@ -47,11 +47,13 @@ COMMANDS = {
     "superres": "upsample upscale enlarge super-resolution sr",
     "colorize": "colourize colorise colourise color colour",
     "segment": "segmentation mask labels crf",
+    "cut": "cutout matte matting extract grabcut trimap alpha",
     "stereo": "disparity match matching",
     "align": "metric rescale scale-shift monocular mono",
     "defocus": "bokeh blur refocus",
     "solve": "smooth filter run bilateral",
     "info": "version about",
+    "studio": "gui ui web app serve editor",
 }
 """Names of other programs and libraries for each command."""
 

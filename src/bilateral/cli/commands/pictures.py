@@ -88,7 +88,7 @@ def defocus(
             max_radius=max_radius,
             linear=linear,
         )
-        return Result(_photo_for_file(x, common, files), x, input=photo)
+        return Result(photo_for_file(x, common, files), x, input=photo)
 
     return Command({"image": image, "depth": depth}, process, reader.photo, "photo")
 
@@ -134,7 +134,7 @@ def colorize(
             smoothness=smoothness,
             reference_max=reference_max,
         )
-        return Result(_photo_for_file(x, common, files), x, photo, strokes[..., :3])
+        return Result(photo_for_file(x, common, files), x, photo, strokes[..., :3])
 
     def colorize_frames(given: VideoInput) -> Iterator[Array]:
         masks = given.sparse.get("mask", {})
@@ -154,7 +154,7 @@ def colorize(
             smoothness=smoothness,
             reference_max=reference_max,
         )
-        return (_photo_for_file(x, common, FileSet({}, given.suffix)) for x in coloured)
+        return (photo_for_file(x, common, FileSet({}, given.suffix)) for x in coloured)
 
     inputs = {"gray": gray, "scribbles": scribbles, "mask": mask}
     return Command(
@@ -237,7 +237,7 @@ def segment(
     return Command(inputs, process, reader.labels, "labels", lambda _: ".png")
 
 
-def _photo_for_file(x: Array, common: CommonOptions, files: FileSet) -> Array:
+def photo_for_file(x: Array, common: CommonOptions, files: FileSet) -> Array:
     """Convert a photograph to the dtype of ``--dtype``, or to one that the format can store."""
     if common.dtype is None:
         return photo_for_format(x, files.suffix)

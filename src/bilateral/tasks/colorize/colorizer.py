@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from bilateral import color, validation
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid
+from bilateral.numerics.pcg import Callback
 from bilateral.solver import BilateralSolver
 from bilateral.tasks.colorize.presets import PRESETS
 from bilateral.tasks.colorize.strokes import find_strokes
@@ -171,7 +172,14 @@ class Colorizer:
         cell = self._speck_cell
         return None if cell is None else Specks(self._solver.grid, self._levels, cell)
 
-    def colorize(self, scribbles: ArrayLike, mask: ArrayLike | None = None) -> Array:
+    def colorize(
+        self,
+        scribbles: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        warm_start: bool = True,
+        callback: Callback | None = None,
+    ) -> Array:
         """Colorize the photograph by a set of strokes, as `bilateral.tasks.colorize` does.
 
         Parameters
@@ -180,17 +188,31 @@ class Colorizer:
             The photograph with strokes painted on it, or a layer of strokes.
         mask : (H, W) array of bool or integers, optional
             Where the strokes are.
+        warm_start : bool
+            Start from the last solution. Without it, the result is exactly that of
+            `bilateral.tasks.colorize`; with it, within the tolerance of the solver.
+        callback : function of (step, residual), optional
+            Called after each step of the solve; a true result ends it, an exception cancels it.
 
         Returns
         -------
         (H, W, 3) array
         """
-        return self._colorize(scribbles, mask, stacklevel=3)
+        warm_start = validation.flag("warm_start", warm_start)
+        return self._colorize(scribbles, mask, 3, warm_start, callback)
 
-    def _colorize(self, scribbles: ArrayLike, mask: ArrayLike | None, stacklevel: int) -> Array:
+    def _colorize(
+        self,
+        scribbles: ArrayLike,
+        mask: ArrayLike | None,
+        stacklevel: int,
+        warm_start: bool = False,
+        callback: Callback | None = None,
+    ) -> Array:
         strokes = find_strokes(self._gray, scribbles, mask, stacklevel + 1)
+        start = "last" if warm_start and self._has_solution else None
         chroma = self._solver.solve(
-            strokes.chroma, strokes.weights, warm_start="last" if self._has_solution else None
+            strokes.chroma, strokes.weights, warm_start=start, callback=callback
         )
         self._has_solution = True
         if self._specks is not None:
