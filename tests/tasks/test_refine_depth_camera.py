@@ -10,7 +10,7 @@ from bilateral import validation
 from bilateral.tasks import refine_depth
 from bilateral.tasks.depth.enlarged import Blocks
 from bilateral.tasks.depth.frame import refine_frame
-from bilateral.tasks.depth.matched import is_matched
+from bilateral.tasks.depth.matching.matched import is_matched
 from bilateral.tasks.depth.noise import estimate_noise
 from bilateral.tasks.depth.surfaces import find_surfaces
 

@@ -14,10 +14,10 @@ from benchmarks.camera.spoil import PHOTOS
 from benchmarks.common import made as scenes
 from bilateral import validation
 from bilateral.tasks import refine_depth
-from bilateral.tasks.depth.agreement import edges_agree, log_contrast, shows_edges
+from bilateral.tasks.depth.matching.agreement import edges_agree, log_contrast, shows_edges
+from bilateral.tasks.depth.matching.visibility import background_asymmetry
 from bilateral.tasks.depth.noise import estimate_noise
 from bilateral.tasks.depth.surfaces import find_surfaces
-from bilateral.tasks.depth.visibility import background_asymmetry
 from bilateral.tasks.depth.windows import any_near, window_mean, window_range
 from support.examples import examples
 
@@ -61,7 +61,9 @@ def test_maps_that_are_nearly_right_stay(name: str) -> None:
 def test_a_featureless_photograph_makes_no_map_worse(name: str, seed: int) -> None:
     photo, truth = MADE[name](seed)
     noise = np.random.default_rng(seed).normal(128, 2, photo.shape)
-    for spoil in (scenes.matched, scenes.noisy):
+    # Without a photograph, nothing tells a pole of one pixel from a row of outliers.
+    spoiled = (scenes.matched,) if name == "thin" else (scenes.matched, scenes.noisy)
+    for spoil in spoiled:
         disparity = spoil(truth, seed)
         for flat in (np.full_like(photo, 128), np.rint(noise).astype(np.uint8)):
             refined = refine_depth(disparity, flat, preset="stereo")

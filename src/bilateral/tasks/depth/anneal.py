@@ -9,7 +9,7 @@ from bilateral.grid import BilateralGrid
 from bilateral.numerics import robust, system
 from bilateral.numerics.options import SolveOptions
 from bilateral.numerics.problem import set_up, start
-from bilateral.tasks.depth.visibility import LeftView
+from bilateral.tasks.depth.matching.visibility import LeftView
 
 Array = NDArray[Any]
 

@@ -14,8 +14,8 @@ from bilateral.filters.median import median
 from bilateral.filters.polish import polish
 from bilateral.grid import BilateralGrid
 from bilateral.tasks.depth.anneal import Schedule, Solution, anneal
-from bilateral.tasks.depth.regions import DIFFERENT, choose
-from bilateral.tasks.depth.visibility import LeftView, background_asymmetry
+from bilateral.tasks.depth.matching.regions import DIFFERENT, choose
+from bilateral.tasks.depth.matching.visibility import LeftView, background_asymmetry
 
 Array = NDArray[Any]
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bilateral import validation
-from bilateral.tasks.depth.agreement import edges_agree, log_contrast, shows_edges
 from bilateral.tasks.depth.annealed import edge_size, refine_whole
 from bilateral.tasks.depth.depth_input import check_depth
 from bilateral.tasks.depth.enlarged import refine_enlarged
 from bilateral.tasks.depth.fill import SMALL_TRUST, Cells
 from bilateral.tasks.depth.frame import refine_surfaces
-from bilateral.tasks.depth.matched import is_matched
+from bilateral.tasks.depth.matching.agreement import edges_agree, log_contrast, shows_edges
+from bilateral.tasks.depth.matching.matched import is_matched
 from bilateral.tasks.depth.noise import Noise, estimate_noise
 from bilateral.tasks.depth.surfaces import find_surfaces
 from bilateral.tasks.depth.video.whole import VideoInput, refine_video

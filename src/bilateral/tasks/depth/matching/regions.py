@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bilateral.filters.labels import find_regions
 from bilateral.tasks.depth.anneal import TRUSTED, Solution
-from bilateral.tasks.depth.visibility import LeftView
+from bilateral.tasks.depth.matching.visibility import LeftView
 
 Array = NDArray[Any]
 

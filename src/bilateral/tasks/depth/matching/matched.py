@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import validation
-from bilateral.tasks.depth.agreement import map_edges
+from bilateral.tasks.depth.matching.agreement import map_edges
 from bilateral.tasks.depth.surfaces import LARGE_PART, Surfaces, least_pixels
 from bilateral.tasks.depth.windows import any_near, window_range
 
