@@ -346,12 +346,13 @@ def test_the_camera_command_makes_scenes_and_leaves_out_opencv(tmp_path: Path) -
         assert row["ours"].keys() == photos
         assert row["peers"]["input, nearest-filled"] == 0
         assert not any("OpenCV" in name for name in row["peers"])
-    assert len(stored["errors"]) == 6  # spoiled in two ways
+    assert len(stored["errors"]) == 8  # made maps, spoiled, scattered and ragged
     for case in stored["errors"]:
         assert case["photos"].keys() == photos
         assert case["methods"]["input, nearest-filled"]["ratio"] == {"mean": 1, "rms": 1}
         assert case["methods"]["refine_depth"]["ratio"]["mean"] < 1
-    assert {row["preset"] for row in stored["stereo"]} == {"sensor", "stereo"}
+    for part in ("cuts", "harm"):
+        assert {row["preset"] for row in stored["stereo"][part]} == {"sensor", "stereo"}
     assert {row["call"] for row in stored["speed"]} >= {"DepthStream"}
     for video in (*stored["time"]["flicker"], *stored["time"]["moving"]):
         ours = {"frame by frame", "DepthStream", "refine_depth of the video"}
