@@ -30,6 +30,9 @@ _POWER = 0.8
 are no reason to trust one form alone, fifty are."""
 _EXACT = 1e-5
 """Relative error up to which a form is certain."""
+_BY_CHANCE, _MOST = 4, 0.75
+"""Up to so many points may lie on a line by chance, and the line of a form is certain if it meets
+this part of the inliers: few outliers are close to it."""
 
 
 class Fit(NamedTuple):
@@ -79,9 +82,19 @@ def best_fit(relative: Array, metric: Metric, luma: Array | None, cells: Cells, 
     if len(sample.depth) < len(metric.depth):
         local = best.local.with_all(metric)
         return _result(best._replace(local=local, depth=_depth(local)), metric)
-    if best.local.relative_error > _EXACT:
+    if not _certain(best, sample):
         best = best._replace(depth=_mean(tried))
     return _result(best, metric)
+
+
+def _certain(best: _Scored, metric: Metric) -> bool:
+    """Whether a form predicts left-out points, or its line meets most inliers, without error."""
+    local = best.local
+    if local.relative_error <= _EXACT:
+        return True
+    error = np.abs(np.log(best.depth[metric.at] / metric.depth))[local.inlier]
+    exact = int(np.count_nonzero(error <= _EXACT))
+    return local.choice.smoothness is None and exact > max(_BY_CHANCE, _MOST * error.size)
 
 
 def _fit_globally(form: Form, relative: Array, metric: Metric, kind: str) -> Global:
