@@ -163,7 +163,7 @@ void bound_average_past(const Input<float>& x, const Input<bool>& kept, const In
                         const Input<std::uint8_t>& count, const Input<std::uint8_t>& steadiness,
                         const Input<std::int16_t>& difference, const std::array<double, 2>& noise,
                         std::size_t radius, float least_shift, float most_shift, float same,
-                        std::uint8_t most, const Output<float>& out,
+                        std::uint8_t most, float settled, const Output<float>& out,
                         const Output<std::uint8_t>& out_count, int threads) {
   require_alike(x, kept, past, count, steadiness, difference, out, out_count);
   require(radius <= 100 && most > 0 && most < was_measured,
@@ -172,7 +172,7 @@ void bound_average_past(const Input<float>& x, const Input<bool>& kept, const In
                          x.data(),           kept.data(),
                          past.data(),        count.data(),
                          steadiness.data(),  difference.data(),
-                         depth_noise(noise), {radius, least_shift, most_shift, same, most},
+                         depth_noise(noise), {radius, least_shift, most_shift, same, most, settled},
                          out.data(),         out_count.data()};
   const CoreCall call;
   average_past(task, threads);
@@ -226,8 +226,8 @@ void bind_video(nb::module_& m) {
   m.def("average_past", &bound_average_past, "x"_a.noconvert(), "kept"_a.noconvert(),
         "past"_a.noconvert(), "count"_a.noconvert(), "steadiness"_a.noconvert(),
         "difference"_a.noconvert(), "noise"_a, "radius"_a, "least_shift"_a, "most_shift"_a,
-        "same"_a, "most"_a, "out"_a.noconvert(), "out_count"_a.noconvert(), "threads"_a,
-        "Average the present with the steady past.");
+        "same"_a, "most"_a, "settled"_a, "out"_a.noconvert(), "out_count"_a.noconvert(),
+        "threads"_a, "Average the present with the steady past.");
   m.def("calm", &bound_calm, "x"_a.noconvert(), "speed"_a.noconvert(), "noise"_a, "gain"_a,
         "most"_a, "fast"_a, "change"_a, "out"_a.noconvert(), "threads"_a,
         "Move each pixel towards the value that its last two values lead to.");

@@ -110,7 +110,7 @@ std::vector<float> run_all(const TestFrame& before, const TestFrame& now, std::s
                 steadiness.data(),
                 difference.data(),
                 noise,
-                {10, 0.1f, 2.0f, 3.0f, 6},
+                {10, 0.1f, 2.0f, 3.0f, 6, 0.25f},
                 out.data(),
                 out_count.data()},
                threads);

@@ -17,11 +17,12 @@
 namespace bilateral {
 
 struct AverageRules {
-  std::size_t radius;  // of the window of local means, in pixels
+  std::size_t radius;  // of the window of local means and changes, in pixels
   float least_shift;   // units of noise: a smaller mean difference is noise
   float most_shift;    // units of noise: a larger mean difference is a change of the scene
   float same;          // units of noise: present and past differ by less
   std::uint8_t most;   // largest number of frames in an average
+  float settled;       // fillings use the past if a smaller part of their window changed
 };
 
 struct AverageTask {
@@ -42,55 +43,71 @@ namespace detail {
 
 inline constexpr std::size_t average_rows = 48;  // rows of one item of work
 
-// Sums of differences and their number, along columns and then along a row. Sums of integers are
-// exact, so that running sums do not depend on where they start.
+// Sums of differences, their number and the number of changed pixels, along columns and then along
+// a row. Sums of integers are exact, so that running sums do not depend on where they start.
 struct MeanScratch {
-  std::vector<std::uint32_t> sum, number, row_sum, row_number;
+  std::vector<std::uint32_t> sum, number, changes, row_sum, row_number, row_changes;
   std::vector<float> mean;
-  std::vector<std::uint8_t> surrounded;
+  std::vector<std::uint8_t> settled, surrounded;
 
   explicit MeanScratch(std::size_t width)
       : sum(width),
         number(width),
+        changes(width),
         row_sum(width + 1),
         row_number(width + 1),
+        row_changes(width + 1),
         mean(width),
+        settled(width),
         surrounded(width) {}
 };
 
-// Adds a row of differences to the sums along columns, or subtracts it.
-BILATERAL_INLINE void add_differences_body(const std::int16_t* row, std::size_t width, bool add,
+// Adds a row of differences and changes to the sums along columns, or subtracts it.
+BILATERAL_INLINE void add_differences_body(const std::int16_t* row, const std::uint8_t* steadiness,
+                                           std::size_t width, bool add,
                                            std::uint32_t* __restrict sum,
-                                           std::uint32_t* __restrict number) {
+                                           std::uint32_t* __restrict number,
+                                           std::uint32_t* __restrict changes) {
   const std::uint32_t sign = add ? 1u : ~0u;
   for (std::size_t x = 0; x < width; ++x) {
     const std::uint32_t known = row[x] != no_difference;
     sum[x] += sign * static_cast<std::uint32_t>(known ? row[x] : 0);
     number[x] += sign * known;
+    changes[x] += sign * (steadiness[x] == changed);
   }
 }
 inline constexpr auto add_differences = multiversion<add_differences_body>;
 
-// Means over the columns [x - radius, x + radius] in units of noise. Where there are few
-// differences, the mean is nearer to 0.
-BILATERAL_INLINE void mean_row_body(MeanScratch& scratch, std::size_t width, std::size_t radius) {
+// Means over the columns [x - radius, x + radius] in units of noise, and whether less than a part
+// of the window changed. Where there are few differences, the mean is nearer to 0. `rows` is the
+// number of rows in the sums.
+BILATERAL_INLINE void mean_row_body(MeanScratch& scratch, std::size_t width, std::size_t rows,
+                                    const AverageRules& rules) {
   std::uint32_t *sum = scratch.row_sum.data(), *number = scratch.row_number.data();
-  sum[0] = number[0] = 0;
+  std::uint32_t* changes = scratch.row_changes.data();
+  sum[0] = number[0] = changes[0] = 0;
   for (std::size_t x = 0; x < width; ++x) {
     sum[x + 1] = sum[x] + scratch.sum[x];
     number[x + 1] = number[x] + scratch.number[x];
+    changes[x + 1] = changes[x] + scratch.changes[x];
   }
+  const std::size_t radius = rules.radius;
   const auto side = static_cast<float>(2 * radius + 1), least = 0.05f * side * side;
-  const auto mean_of = [&](std::size_t first, std::size_t end) __attribute__((always_inline)) {
+  const float most = rules.settled * static_cast<float>(rows);
+  float* __restrict mean = scratch.mean.data();
+  std::uint8_t* __restrict settled = scratch.settled.data();
+  const auto window = [&](std::size_t x, std::size_t first,
+                          std::size_t end) __attribute__((always_inline)) {
     const auto total = static_cast<float>(static_cast<std::int32_t>(sum[end] - sum[first]));
     const auto known = static_cast<float>(static_cast<std::int32_t>(number[end] - number[first]));
-    return total / (differences_per_noise * std::max(known, least));
+    const auto moved = static_cast<float>(static_cast<std::int32_t>(changes[end] - changes[first]));
+    mean[x] = total / (differences_per_noise * std::max(known, least));
+    settled[x] = moved < most * static_cast<float>(end - first);
   };
-  float* mean = scratch.mean.data();
   const std::size_t left = std::min(radius, width), right = width > radius ? width - radius : 0;
-  for (std::size_t x = 0; x < left; ++x) mean[x] = mean_of(0, std::min(x + radius + 1, width));
-  for (std::size_t x = left; x < right; ++x) mean[x] = mean_of(x - radius, x + radius + 1);
-  for (std::size_t x = std::max(left, right); x < width; ++x) mean[x] = mean_of(x - radius, width);
+  for (std::size_t x = 0; x < left; ++x) window(x, 0, std::min(x + radius + 1, width));
+  for (std::size_t x = left; x < right; ++x) window(x, x - radius, x + radius + 1);
+  for (std::size_t x = std::max(left, right); x < width; ++x) window(x, x - radius, width);
 }
 inline constexpr auto mean_row = multiversion<mean_row_body>;
 
@@ -112,10 +129,13 @@ inline constexpr auto surrounded_row = multiversion<surrounded_row_body>;
 // Fillings vote: one that agrees with the past makes it stronger by a frame, others make it weaker,
 // until the past has no frames left. A past that was measured is better than any filling. Farther
 // fillings count more: most holes are shadows of near things, where the farther surface continues.
-BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mean,
-                                       const std::uint8_t* surrounded, std::size_t y) {
+// A hole beside something that moves is another hole in each frame, so fillings there start anew.
+BILATERAL_INLINE void average_row_body(const AverageTask& task, const MeanScratch& scratch,
+                                       std::size_t y) {
   constexpr int opposed_votes = 2, farther_votes = 3;
   const AverageRules& rules = task.rules;
+  const float* mean = scratch.mean.data();
+  const std::uint8_t *surrounded = scratch.surrounded.data(), *settled = scratch.settled.data();
   const std::size_t row = y * task.width;
   for (std::size_t i = row; i < row + task.width; ++i) {
     const float x = task.x[i], noise = task.noise.at(x), local = mean[i - row];
@@ -123,9 +143,10 @@ BILATERAL_INLINE void average_row_body(const AverageTask& task, const float* mea
     const float past = task.past[i] + noise * (local < 0 ? -beyond : beyond);
     const std::uint8_t steadiness = task.steadiness[i];
     const bool has_past = (steadiness != changed) & (steadiness != no_past);
-    const bool still = has_past & (size < rules.most_shift);
+    const bool filling = !task.kept[i], usable = !filling | (settled[i - row] != 0);
+    const bool still = has_past & usable & (size < rules.most_shift);
     const bool near = still & (std::abs(past - x) < rules.same * noise);
-    const bool filling = !task.kept[i], measured = (task.count[i] & was_measured) != 0;
+    const bool measured = (task.count[i] & was_measured) != 0;
     const int frames = task.count[i] & frames_mask;
     const bool confirmed = steadiness == supported;
     const bool disputed = steadiness == opposed;
@@ -157,18 +178,19 @@ inline void average_past(const AverageTask& task, int threads) {
         MeanScratch& scratch = scratches[rank].front();
         std::fill(scratch.sum.begin(), scratch.sum.end(), 0u);
         std::fill(scratch.number.begin(), scratch.number.end(), 0u);
+        std::fill(scratch.changes.begin(), scratch.changes.end(), 0u);
         const auto add = [&](std::size_t y, bool plus) {
-          add_differences(task.difference + y * width, width, plus, scratch.sum.data(),
-                          scratch.number.data());
+          add_differences(task.difference + y * width, task.steadiness + y * width, width, plus,
+                          scratch.sum.data(), scratch.number.data(), scratch.changes.data());
         };
         const std::size_t top = item * average_rows, bottom = std::min(top + average_rows, height);
         std::size_t begin = std::max(top, radius) - radius, end = begin;  // rows in the sums
         for (std::size_t y = top; y < bottom; ++y) {
           for (; begin + radius < y; ++begin) add(begin, false);
           for (; end < std::min(y + radius + 1, height); ++end) add(end, true);
-          mean_row(scratch, width, radius);
+          mean_row(scratch, width, end - begin, task.rules);
           surrounded_row(task, y, scratch.surrounded.data());
-          average_row(task, scratch.mean.data(), scratch.surrounded.data(), y);
+          average_row(task, scratch, y);
         }
       });
 }

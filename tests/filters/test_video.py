@@ -18,7 +18,7 @@ from support.strategies import seeds, shapes
 
 Array = NDArray[Any]
 NOISE = (0.002, 0.0025)
-RULES = video.AverageRules(3, 0.1, 2.0, 3.0, 6)
+RULES = video.AverageRules(3, 0.1, 2.0, 3.0, 6, 0.25)
 WHITE = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0, "float64": 1.0}
 
 
@@ -153,7 +153,7 @@ def test_averages(shape: tuple[int, int], radius: int, seed: int) -> None:
     mean = oracle.local_mean(difference / 512, difference != -32768, radius)
     n = noise_at(x)
     shifted = past + n * np.sign(mean) * np.maximum(np.abs(mean) - 0.1, 0)
-    use = steady & (np.abs(mean) < 2)
+    use = steady & (np.abs(mean) < 2) & (kept | oracle.settled(steadiness == 0, radius, 0.25))
     near = use & (np.abs(shifted - x) < 3 * n)
     around = oracle.surrounded(steadiness > 0)
     votes = np.where(steadiness == 4, 2, np.where(x > shifted, 3, 1))

@@ -111,6 +111,17 @@ def local_mean(difference: Array, where: Array, radius: int) -> Array:
     return out
 
 
+def settled(changed: Array, radius: int, part: float) -> Array:
+    """Whether less than a part of each window changed."""
+    height, width = changed.shape
+    out = np.empty(changed.shape, bool)
+    for y in range(height):
+        for x in range(width):
+            window = np.s_[max(y - radius, 0) : y + radius + 1, max(x - radius, 0) : x + radius + 1]
+            out[y, x] = changed[window].mean() < part
+    return out
+
+
 def surrounded(steady: Array) -> Array:
     """Whether a pixel and its four neighbours are steady."""
     cross = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])

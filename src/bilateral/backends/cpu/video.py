@@ -179,7 +179,7 @@ class AverageRules(NamedTuple):
     """When and how to average."""
 
     radius: int
-    """Of the window of local means, in pixels."""
+    """Of the window of local means and changes, in pixels."""
     least_shift: float
     """A mean difference of fewer units of noise is noise."""
     most_shift: float
@@ -188,6 +188,8 @@ class AverageRules(NamedTuple):
     """Present and past differ by fewer units of noise."""
     most: int
     """Largest number of frames in an average."""
+    settled: float
+    """Fillings use the past if a smaller part of their window changed."""
 
 
 def average_past(

@@ -22,6 +22,7 @@ _RULES = video.AverageRules(
     most_shift=2.0,
     same=SAME,
     most=6,  # longer averages gain little and make the scene respond later
+    settled=0.25,  # else something moves, and its shadow in the depth with it
 )
 _PHOTO_TOLERANCE = 12.0
 """Noise of photographs, in grey levels."""
