@@ -18,6 +18,8 @@ YUV_OFFSET = np.array([0.0, 128.0, 128.0])
 _CHROMA_TO_RGB = np.linalg.inv(RGB_TO_YUV)[:, 1:]
 _FAINT = 1e-9
 """Differences between channels below this fraction of white are rounding errors."""
+_BAND = 1 << 15
+"""Pixels of a band: its temporary arrays stay in the cache of a core."""
 
 
 def feature_map(channels: int, highest: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -84,6 +86,18 @@ def colored(
     dtype : dtype
         Dtype of the result.
     """
+    out = np.empty((*luma.shape, 3), dtype)
+    rows = max(1, _BAND // max(1, luma.shape[1]))
+    for y in range(0, luma.shape[0], rows):
+        band = slice(y, y + rows)
+        _color_band(luma[band], chroma[band], highest, out[band])
+    return out
+
+
+def _color_band(
+    luma: NDArray[Any], chroma: NDArray[np.float32], highest: float, out: NDArray[Any]
+) -> None:
+    """Write the RGB pixels of some rows to `out`."""
     weights = (_CHROMA_TO_RGB * (highest / 255)).astype(luma.dtype)
     offsets = [_combine(chroma, row) for row in weights]
     up = np.maximum(np.maximum(offsets[0], offsets[1]), offsets[2])
@@ -93,15 +107,13 @@ def colored(
     saturation = np.clip(room, 0, 1)
     low, high = np.minimum(luma, 0), np.maximum(luma, highest)
     red, blue = (np.clip(luma + saturation * offsets[k], low, high) for k in (0, 2))
-    out = np.empty((*luma.shape, 3), dtype)
-    if dtype.kind == "u":
+    if out.dtype.kind == "u":
         red, blue = np.rint(red), np.rint(blue)
         green = (luma - RGB_TO_YUV[0, 0] * red - RGB_TO_YUV[0, 2] * blue) / RGB_TO_YUV[0, 1]
         green = np.clip(np.rint(green), low, high)
     else:
         green = np.clip(luma + saturation * offsets[1], low, high)
     out[..., 0], out[..., 1], out[..., 2] = red, green, blue
-    return out
 
 
 def _combine(pixels: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
