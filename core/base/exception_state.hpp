@@ -2,9 +2,19 @@
 // a thread at its first throw. Without memory for it, the dynamic loader ends the process.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <cstdlib>
+
+#if __has_include(<cxxabi.h>)  // the Microsoft library has no such state
+#include <cxxabi.h>
+#define BILATERAL_EXCEPTION_STATE
+#endif
+
+#ifdef _LIBCPP_VERSION  // libc++abi has the function, and its header does not declare it
+namespace __cxxabiv1 {
+struct __cxa_eh_globals;
+extern "C" __cxa_eh_globals* __cxa_get_globals();
+}  // namespace __cxxabiv1
+#endif
 
 namespace bilateral {
 
@@ -19,7 +29,9 @@ inline bool prepare_to_throw() noexcept {
   std::free(small);
   std::free(large);
   if (!enough) return false;
+#ifdef BILATERAL_EXCEPTION_STATE
   [[maybe_unused]] void* volatile state = abi::__cxa_get_globals();
+#endif
   return true;
 }
 
