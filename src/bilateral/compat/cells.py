@@ -14,6 +14,8 @@ _FROM_RGB = np.array(
 )
 _NEAR = 1e-3
 """Single precision is right to this part of a grey level."""
+_ROWS = 8192
+"""Rows of one product of matrices. BLAS starts its threads for larger ones, which costs more."""
 _SHIFT = 14
 """OpenCV converts 8-bit colours in whole numbers: coefficients are multiples of 2^-14."""
 _LUMA = (4899, 9617, 1868)
@@ -44,8 +46,21 @@ def notebook_cells(image: Array, sigma_luma: float, sigma_chroma: float) -> Arra
         cells[..., k] = value
         value -= np.rint(value)
         border |= np.abs(value) < _NEAR / sigma
-    cells[border] = np.trunc(_exact(image[border], sigmas))
+    cells[border] = _exact_of_many(image[border], sigmas)
     return _whole(cells)
+
+
+def _exact_of_many(colours: Array, sigmas: tuple[float, float, float]) -> Array:
+    """Whole cells of (N, 3) colours in 8 bits. Gray ones, the most, come from a table."""
+    level = colours[:, 0]
+    gray = (level == colours[:, 1]) & (level == colours[:, 2])
+    levels = np.repeat(np.arange(256, dtype=np.uint8)[:, np.newaxis], 3, axis=1)
+    cells: Array = np.trunc(_exact(levels, sigmas)).astype(np.float32)[level]
+    others = np.flatnonzero(~gray)
+    for first in range(0, len(others), _ROWS):
+        part = others[first : first + _ROWS]
+        cells[part] = np.trunc(_exact(colours[part], sigmas))
+    return cells
 
 
 def _exact(image: Array, sigmas: tuple[float, float, float]) -> Array:
