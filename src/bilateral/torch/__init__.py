@@ -27,6 +27,7 @@ from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust
 from bilateral.torch.segmentation import refine_segmentation
+from bilateral.torch.warm_up import warm_up
 
 __all__ = [
     "BilateralSolver",
@@ -34,4 +35,5 @@ __all__ = [
     "refine_segmentation",
     "solve",
     "solve_robust",
+    "warm_up",
 ]

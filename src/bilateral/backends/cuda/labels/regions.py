@@ -66,7 +66,7 @@ def border_votes(
     return votes
 
 
-@kernel("width")
+@kernel()
 def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
     """Store the first pixel of each pixel's run along its row."""
     row = tl.program_id(0) * width
@@ -84,7 +84,7 @@ def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
         last = tl.max(tl.where(mask, first, 0), 0)
 
 
-@kernel("count", "width")
+@kernel()
 def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
     """Join each run to the runs above that touch it, once each."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -104,7 +104,7 @@ def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
         a, b = tl.where(active, old, low), low
 
 
-@kernel("count")
+@kernel()
 def _shorten(start, parent, count, BLOCK: tl.constexpr):
     """Make the root the parent of each run; the paths that others follow become shorter, too."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -118,7 +118,7 @@ def _shorten(start, parent, count, BLOCK: tl.constexpr):
         up = tl.where(active, above, up)
 
 
-@kernel("count", "width")
+@kernel()
 def _find_roots(start, parent, root, size, count, width, BLOCK: tl.constexpr):
     """Store the root of each pixel; the last pixel of each run adds its length to the size."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -131,7 +131,7 @@ def _find_roots(start, parent, root, size, count, width, BLOCK: tl.constexpr):
     tl.atomic_add(size + at, i - begin + 1, mask=ends)
 
 
-@kernel("height", "width", "classes")
+@kernel()
 def _vote(labels, root, number, votes, height, width, classes, BLOCK: tl.constexpr):
     """Each pixel of a small region votes for the classes of its neighbours in large regions."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -101,7 +101,7 @@ def find_components(edges: Edges) -> Tensor:
             return root
 
 
-@kernel("count")
+@kernel()
 def _hook_roots(before, words, to, root, count, D: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
@@ -117,7 +117,7 @@ def _hook_roots(before, words, to, root, count, D: tl.constexpr, BLOCK: tl.const
     tl.atomic_min(root + i, lowest, mask=mask & (lowest < root_i))
 
 
-@kernel("count")
+@kernel()
 def _mark_roots(root, weight, marks, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
