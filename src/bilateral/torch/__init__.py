@@ -22,6 +22,8 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
+from bilateral.torch.completion import complete_depth
+from bilateral.torch.depth import refine_depth
 from bilateral.torch.filters import domain_transform
 from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
@@ -30,7 +32,9 @@ from bilateral.torch.segmentation import refine_segmentation
 
 __all__ = [
     "BilateralSolver",
+    "complete_depth",
     "domain_transform",
+    "refine_depth",
     "refine_segmentation",
     "solve",
     "solve_robust",
