@@ -22,13 +22,13 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
-from bilateral.torch.completion import complete_depth
-from bilateral.torch.depth import refine_depth
 from bilateral.torch.filters import domain_transform
 from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust
 from bilateral.torch.segmentation import refine_segmentation
+from bilateral.torch.tasks.completion import complete_depth
+from bilateral.torch.tasks.depth import refine_depth
 
 __all__ = [
     "BilateralSolver",

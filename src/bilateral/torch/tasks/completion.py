@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bilateral import tasks, validation
-from bilateral.torch.depth_batch import depth_batch
+from bilateral.torch.tasks.depth_batch import depth_batch
 
 
 @overload
