@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bilateral import tasks, validation
+from bilateral.tasks.depth.fill import Cells
+from bilateral.torch import operators
 from bilateral.torch.tasks.depth_batch import depth_batch
 
 
@@ -34,8 +37,10 @@ def refine_depth(
     A batch holds maps that have nothing to do with each other; for the frames of a video use the
     function for arrays or `bilateral.tasks.DepthStream`. The function has no gradients.
 
-    All maps are refined by the CPU. Those on a CUDA device are copied there and back, one by one,
-    and the call waits for the device.
+    Of maps on a CUDA device, with `preset` "sensor" and without `scale`, most stages are computed
+    there: all but the solve for the holes, the snap to the photograph's edges and the polish. Other
+    maps are refined by the CPU, and copied there and back. Images are refined one by one, and the
+    call waits for the device.
 
     Parameters
     ----------
@@ -72,6 +77,7 @@ def refine_depth(
     (torch.Size([1, 1, 40, 60]), [1.5, 3.0])
     """
     batch = depth_batch("refine_depth", "depth", depth, reference, confidence, mask, dtype)
+    on_device = preset == "sensor" and scale is None and _is_on_cuda(batch.maps)
     refine = partial(
         tasks.refine_depth,
         preset=preset,
@@ -82,4 +88,24 @@ def refine_depth(
         scale=scale,
         reference_max=reference_max,
     )
-    return batch.result(list(batch.on_host(refine)))
+    if not on_device:
+        return batch.result(list(batch.on_host(refine)))
+    unknown = validation.number_list("invalid", invalid)
+    cells = Cells(sigma_xy, sigma_luma, sigma_chroma)
+    refined = []
+    with operators.on_device_of(batch.maps), torch.no_grad():
+        for i in range(len(batch.maps)):
+            x = _refine_on_cuda(batch.image(i), unknown, cells, reference_max)
+            refined.append(batch.one_on_host(i, refine) if x is None else x)
+    return batch.result(refined)
+
+
+def _is_on_cuda(maps: Tensor) -> bool:
+    return maps.is_cuda
+
+
+def _refine_on_cuda(*arguments: Any) -> Tensor | None:
+    operators.load_cuda_operators()  # raises an error that says how to install Triton
+    from bilateral.torch.cuda.tasks import camera
+
+    return camera.refine(camera.CameraMap(*arguments[0]), *arguments[1:])

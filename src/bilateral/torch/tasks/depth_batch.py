@@ -32,27 +32,33 @@ class DepthBatch(NamedTuple):
 
     def on_host(self, task: Callable[..., Any]) -> Iterator[Any]:
         """Call a task for arrays once per map: task(map, image, confidence, mask=, dtype=)."""
-        dtype = _numpy_dtype(self.dtype)
-        for i, image in enumerate(self.images):
-            confidence, mask = (
-                None if each is None else as_array(each[i]) for each in (self.confidence, self.mask)
-            )
-            pixels = np.moveaxis(as_array(image), 0, -1)
-            try:
-                yield task(as_array(self.maps[i]), pixels, confidence, mask=mask, dtype=dtype)
-            except ValueError as error:
-                self.name_image(error, i)
-                raise
+        return (self.one_on_host(i, task) for i in range(len(self.maps)))
 
-    def name_image(self, error: Exception, i: int) -> None:
-        """Add the number of the image to an error, if there are several."""
-        if len(self.maps) > 1:
-            error.add_note(f"In image {i} of the batch.")
+    def one_on_host(self, i: int, task: Callable[..., Any]) -> Any:
+        """Call a task for arrays for one map."""
+        values, image, confidence, mask = (
+            None if each is None else as_array(each) for each in self.image(i)
+        )
+        assert image is not None
+        dtype = _numpy_dtype(self.dtype)
+        try:
+            return task(values, np.moveaxis(image, 0, -1), confidence, mask=mask, dtype=dtype)
+        except ValueError as error:
+            if len(self.maps) > 1:
+                error.add_note(f"In image {i} of the batch.")
+            raise
+
+    def image(self, i: int) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+        """Return map, photograph, confidence and mask of one image."""
+        others = (None if each is None else each[i] for each in (self.confidence, self.mask))
+        confidence, mask = others
+        return self.maps[i], self.images[i], confidence, mask
 
     def result(self, maps: list[Any], dtype: torch.dtype | None = None) -> Tensor:
-        """Return maps (H, W), arrays or tensors, as a tensor like the input."""
-        stacked = torch.stack([torch.as_tensor(each) for each in maps])
-        return stacked.to(self.maps.device, dtype or self.dtype).reshape(self.shape)
+        """Return maps (H, W), arrays or float64 tensors, as a tensor like the input."""
+        dtype = dtype or self.dtype
+        tensors = [_as_dtype(torch.as_tensor(each), dtype).to(self.maps.device) for each in maps]
+        return torch.stack(tensors).reshape(self.shape)
 
 
 def depth_batch(
@@ -109,6 +115,17 @@ def depth_batch(
         depth.shape,
         dtype or depth.dtype,
     )
+
+
+def _as_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert values to a dtype: round for integers, and clip to the range of the dtype."""
+    if values.dtype == dtype:
+        return values
+    limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    if values.dtype == torch.float64:
+        values = values if dtype.is_floating_point else values.round()
+        values = values.clamp(limits.min, limits.max)
+    return values.to(dtype)
 
 
 def _numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
