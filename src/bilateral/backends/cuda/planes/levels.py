@@ -229,7 +229,8 @@ def row_residual(
 def jacobi_update(own, residual, count, inverse, i, mask, omega):
     """Return a damped Jacobi step from `own`; undamped for rows with a `count` of 0 links."""
     change = times(read_matrix(inverse, i, mask), residual)
-    factor = tl.where((count > 0) | (i < 0), omega, 1.0).to(change[0].dtype)[:, None]
+    damped = (count + i * 0 > 0).to(change[0].dtype)[:, None]
+    factor = 1 + damped * (omega - 1)
     return (
         own[0] + factor * change[0],
         own[1] + factor * change[1],

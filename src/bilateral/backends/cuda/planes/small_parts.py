@@ -66,10 +66,12 @@ class SmallParts:
         channels = b.shape[1]
         constants: dict[str, Any] = level.graph.constants(channels)
         for first, sizes, rows in self._lists:
+            matrices = torch.empty((len(first), rows, rows), dtype=torch.float64, device=b.device)
             _solve_parts[(len(first),)](
                 *level.graph.arguments[:-2],
                 *(level.smoothness, level.turn, level.data),
-                *(self._members, self._place, first, sizes, active, left, b, x, channels),
+                *(self._members, self._place, first, sizes, active, left, b, x),
+                *(matrices, channels),
                 D=constants["D"],
                 STEP=constants["STEP"],
                 KP=triton.next_power_of_2(channels),
@@ -80,23 +82,9 @@ class SmallParts:
 
 
 @triton.jit
-def _number(numbers, u, v):
-    """Return the entry (u, v) of symmetric matrices, one per row; u is (R, 1), v is (1, R)."""
-    low, high = tl.minimum(u, v), tl.maximum(u, v)
-    value = tl.where((high == 0) & (low == 0), numbers[0][:, None], 0.0)
-    value += tl.where((high == 1) & (low == 0), numbers[1][:, None], 0.0)
-    value += tl.where((high == 1) & (low == 1), numbers[2][:, None], 0.0)
-    value += tl.where((high == 2) & (low == 0), numbers[3][:, None], 0.0)
-    value += tl.where((high == 2) & (low == 1), numbers[4][:, None], 0.0)
-    value += tl.where((high == 2) & (low == 2), numbers[5][:, None], 0.0)
-    return value
-
-
-@triton.jit
-def _component(point, u):
-    """Return 1, x or y of a point per row, by its unknown u."""
-    x, y = point[0].to(tl.float64), point[1].to(tl.float64)
-    return tl.where(u == 0, 1.0, 0.0) + tl.where(u == 1, x, 0.0) + tl.where(u == 2, y, 0.0)
+def _unknown(u, value, along_x, along_y):
+    """Return one of three numbers per row, by its unknown u."""
+    return tl.where(u == 0, value, tl.where(u == 1, along_x, along_y))
 
 
 @kernel()
@@ -119,47 +107,57 @@ def _solve_parts(
     left,
     b,
     x,
+    matrices,
     channels,
     D: tl.constexpr,
     STEP: tl.constexpr,
     KP: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """Assemble and solve the matrix of one component, by elimination without pivots in float64."""
+    """Assemble and solve the matrix of one component, by elimination without pivots in float64.
+
+    Row 3 v + u of its matrix in `matrices` belongs to the unknown u of its vertex v.
+    """
     part = tl.program_id(0)
     begin, size = tl.load(parts + part), tl.load(sizes + part)
     row = tl.arange(0, ROWS)
-    slot, u = row // 3, row % 3
-    exists = slot < size
-    i = tl.load(members + begin + slot, mask=exists, other=0)
+    vertex, u = row // 3, row % 3
+    exists = vertex < size
+    i = tl.load(members + begin + vertex, mask=exists, other=0)
     if tl.load(active + tl.load(members + begin)) != 0:
+        matrix = matrices + part.to(tl.int64) * (ROWS * ROWS)
+        tile = matrix + row[:, None] * ROWS + row[None, :]
+        tl.store(tile, tl.zeros((ROWS, ROWS), tl.float64))
+        tl.debug_barrier()  # all of the matrix is 0 before entries are stored
         graph = to, weight, meet, place, factors, first, last
-        column_slot, column_u = (row // 3)[None, :], (row % 3)[None, :]
-        own_block = (slot[:, None] == column_slot) & exists[:, None]
-        numbers = read_matrix(data, i, exists)
-        wide = ()
-        for n in tl.static_range(6):
-            wide += (numbers[n].to(tl.float64),)  # type: ignore[assignment]
-        A = tl.where(own_block, _number(wide, u[:, None], column_u), 0.0)
+        m = read_matrix(data, i, exists)
+        own_a = _unknown(u, m[0], m[1], m[3]).to(tl.float64)
+        own_x = _unknown(u, m[1], m[2], m[4]).to(tl.float64)
+        own_y = _unknown(u, m[3], m[4], m[5]).to(tl.float64)
         factor = tl.load(smoothness).to(tl.float64)
         turn = tl.load(turns + i, mask=exists, other=0).to(tl.float64)
-        same_slope = (u[:, None] == column_u) & (u[:, None] > 0)
+        turn_x, turn_y = tl.where(u == 1, turn, 0.0), tl.where(u == 2, turn, 0.0)
         links = read_links(graph, i, exists, D)
         for step in tl.static_range(STEP):
             j, w, near, _ = read_meeting(graph, links, step, step)
-            w_j = tl.where(j >= 0, factor * w.to(tl.float64), 0.0)
-            slot_j = tl.load(place_in_part + j, mask=j >= 0, other=-1)
-            near_row = _component(near, u)
-            turned = tl.where(same_slope, turn[:, None], 0.0)
-            near_x, near_y = near[0].to(tl.float64)[:, None], near[1].to(tl.float64)[:, None]
-            along = tl.where(column_u == 1, near_x, 0.0) + tl.where(column_u == 2, near_y, 0.0)
-            at_value = tl.where(column_u == 0, 1.0, 0.0)
-            near_column, far_column = at_value + along, at_value - along
-            own = w_j[:, None] * (near_row[:, None] * near_column + turned)
-            other = w_j[:, None] * (near_row[:, None] * far_column + turned)
-            A += tl.where(own_block, own, 0.0)
-            other_block = (slot_j[:, None] == column_slot) & (j >= 0)[:, None]
-            A -= tl.where(other_block, other, 0.0)
+            there = j >= 0
+            force = tl.where(there, factor * w.to(tl.float64), 0.0)
+            near_x, near_y = near[0].to(tl.float64), near[1].to(tl.float64)
+            near_u = _unknown(u, 1.0, near_x, near_y)
+            own_a += force * near_u
+            own_x += force * (near_u * near_x + turn_x)
+            own_y += force * (near_u * near_y + turn_y)
+            column = 3 * tl.load(place_in_part + j, mask=there, other=0)
+            entry = matrix + row * ROWS + column
+            tl.store(entry, -force * near_u, mask=there)
+            tl.store(entry + 1, force * (near_u * near_x - turn_x), mask=there)
+            tl.store(entry + 2, force * (near_u * near_y - turn_y), mask=there)
+        entry = matrix + row * ROWS + 3 * vertex
+        tl.store(entry, own_a, mask=exists)
+        tl.store(entry + 1, own_x, mask=exists)
+        tl.store(entry + 2, own_y, mask=exists)
+        tl.debug_barrier()
+        A = tl.load(tile)
         k = tl.arange(0, KP)
         at = (i.to(tl.int64)[:, None] * channels + k[None, :]) * 3 + u[:, None]
         both = exists[:, None] & (k[None, :] < channels)
@@ -169,13 +167,13 @@ def _solve_parts(
         regular = tl.zeros((), tl.int32) + 1
         for n in range(0, 3 * size):
             line = tl.sum(tl.where(row[:, None] == n, A, 0.0), 0)
-            column = tl.sum(tl.where(row[None, :] == n, A, 0.0), 1)
-            pivot = tl.sum(tl.where(row == n, column, 0.0), 0)
+            column_n = tl.sum(tl.where(row[None, :] == n, A, 0.0), 1)
+            pivot = tl.sum(tl.where(row == n, column_n, 0.0), 0)
             before = tl.sum(tl.where(row == n, diagonal, 0.0), 0)
             counts = pivot > LEAST_PIVOT * before
             regular = regular & counts.to(tl.int32)
             inverse_pivot = tl.where(counts, 1 / tl.where(counts, pivot, 1.0), 0.0)
-            ratio = tl.where(row == n, 0.0, column * inverse_pivot)
+            ratio = tl.where(row == n, 0.0, column_n * inverse_pivot)
             rest_n = tl.sum(tl.where(row[:, None] == n, rest, 0.0), 0)
             A -= ratio[:, None] * line[None, :]
             rest -= ratio[:, None] * rest_n[None, :]
