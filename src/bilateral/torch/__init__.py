@@ -27,10 +27,12 @@ from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust
 from bilateral.torch.segmentation import refine_segmentation
+from bilateral.torch.tasks.median import median
 
 __all__ = [
     "BilateralSolver",
     "domain_transform",
+    "median",
     "refine_segmentation",
     "solve",
     "solve_robust",
