@@ -28,11 +28,13 @@ from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust
 from bilateral.torch.segmentation import refine_segmentation
 from bilateral.torch.tasks.median import median
+from bilateral.torch.tasks.polish import polish
 
 __all__ = [
     "BilateralSolver",
     "domain_transform",
     "median",
+    "polish",
     "refine_segmentation",
     "solve",
     "solve_robust",

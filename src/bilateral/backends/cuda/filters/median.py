@@ -23,14 +23,14 @@ def median(values: Tensor, size: int) -> Tensor:
     planes, height, width = values.shape
     out = torch.empty_like(values)
     _median[(planes * height, triton.cdiv(width, _BLOCK))](
-        values, out, height, width, SIZE=size, BLOCK=_BLOCK
+        values, out, height, width, size, SIZE=size, BLOCK=_BLOCK
     )
     return out
 
 
-@kernel("height", "width")
-def _median(values, out, height, width, SIZE: tl.constexpr, BLOCK: tl.constexpr):
-    """Filter part of a row."""
+@kernel("height", "width", "side")
+def _median(values, out, height, width, side, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+    """Filter part of a row. `side` is SIZE, unknown to the compiler, which would unroll loops."""
     row = tl.program_id(0)
     y, plane = row % height, values + (row // height).to(tl.int64) * height * width
     x = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -58,7 +58,7 @@ def _median(values, out, height, width, SIZE: tl.constexpr, BLOCK: tl.constexpr)
         high = tl.minimum(tl.minimum(e1, d2), tl.minimum(c3, b4))
     result = _median3(low, middle, high)
     if tl.min(known.to(tl.int32), 0) == 0:
-        result = _median_without_nan(plane, y, x, height, width, SIZE)
+        result = _median_without_nan(plane, y, x, height, width, side)
     tl.store(out + (row.to(tl.int64) * width) + x, result, mask=x < width)
 
 
@@ -130,23 +130,23 @@ def _column5(plane, y, x, height, width):
 
 
 @triton.jit
-def _median_without_nan(plane, y, x, height, width, SIZE: tl.constexpr):
+def _median_without_nan(plane, y, x, height, width, side):
     """Return the median of the values that are not NaN: the mean of the middle two if they are even.
 
     The rank of a value is the number of smaller ones, and of equal ones that come before it.
     """
-    reach = SIZE // 2
+    reach = side // 2
     count = tl.zeros_like(x)
-    for i in range(SIZE * SIZE):
-        v = _load(plane, y + i // SIZE - reach, x + i % SIZE - reach, height, width)
+    for i in range(side * side):
+        v = _load(plane, y + i // side - reach, x + i % side - reach, height, width)
         count += tl.where(v == v, 1, 0)
     low = _load(plane, y, x, height, width) + float("nan")
     high = low
-    for i in range(SIZE * SIZE):
-        v = _load(plane, y + i // SIZE - reach, x + i % SIZE - reach, height, width)
+    for i in range(side * side):
+        v = _load(plane, y + i // side - reach, x + i % side - reach, height, width)
         rank = tl.zeros_like(x)
-        for j in range(SIZE * SIZE):
-            w = _load(plane, y + j // SIZE - reach, x + j % SIZE - reach, height, width)
+        for j in range(side * side):
+            w = _load(plane, y + j // side - reach, x + j % side - reach, height, width)
             rank += tl.where((w < v) | ((w == v) & (j < i)), 1, 0)
         low = tl.where((v == v) & (rank == (count - 1) // 2), v, low)
         high = tl.where((v == v) & (rank == count // 2), v, high)
