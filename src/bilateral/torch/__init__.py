@@ -27,15 +27,21 @@ from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust
 from bilateral.torch.segmentation import refine_segmentation
+from bilateral.torch.tasks.colorize import colorize
+from bilateral.torch.tasks.defocus import defocus
 from bilateral.torch.tasks.median import median
 from bilateral.torch.tasks.polish import polish
+from bilateral.torch.tasks.superres import superres_depth
 
 __all__ = [
     "BilateralSolver",
+    "colorize",
+    "defocus",
     "domain_transform",
     "median",
     "polish",
     "refine_segmentation",
     "solve",
     "solve_robust",
+    "superres_depth",
 ]

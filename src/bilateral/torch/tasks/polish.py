@@ -34,11 +34,12 @@ class PolishBatch(NamedTuple):
 
     def on_cpu(self) -> Tensor:
         """Polish by the call for arrays."""
+        return torch.stack([self._on_cpu(i) for i in range(len(self.image))])
 
-        def polished(i: int) -> Any:
-            target = tensors.at(self.target, i)
-            weights = tensors.at(self.weights, i)
-            return polish_array(
+    def _on_cpu(self, i: int) -> Tensor:
+        target, weights = tensors.at(self.target, i), tensors.at(self.weights, i)
+        with tensors.naming_image(i, len(self.image)):
+            polished = polish_array(
                 tensors.pixels(self.image[i]),
                 tensors.pixels(tensors.at(self.reference, i)),
                 None if target is None else tensors.pixels(target),
@@ -46,8 +47,7 @@ class PolishBatch(NamedTuple):
                 observation=self.observation,
                 **self.options,
             )
-
-        return tensors.each_image(len(self.image), polished)
+        return tensors.tensor(polished)
 
 
 @validation.keywords(photo="reference", depth="image")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bilateral import validation
 from bilateral.torch import operators
 from bilateral.torch.inputs import check_content
 
@@ -32,23 +31,46 @@ def maps(name: str, value: object, array_function: str) -> Tensor:
     return tensor if tensor.ndim == 4 else tensor.unsqueeze(0)
 
 
-def one_per_pixel(name: str, value: object, images: int, array_function: str) -> Tensor:
+def one_per_pixel(name: str, value: object, images: int | None, array_function: str) -> Tensor:
     """Return a tensor (B, H, W) from one number per pixel; B is 1 if all images share it.
 
-    The shapes (H, W), (1, H, W), (B, H, W) and (B, 1, H, W) are accepted.
+    The shapes (H, W), (1, H, W), (B, H, W) and (B, 1, H, W) are accepted, with B = `images`, or
+    with any B for None.
     """
     tensor = dense(name, value, array_function)
     if tensor.ndim == 4 and tensor.shape[1] == 1:
         tensor = tensor.squeeze(1)
     if tensor.ndim == 2:
         tensor = tensor.unsqueeze(0)
-    if tensor.ndim != 3 or tensor.shape[0] not in (1, images) or tensor.numel() == 0:
-        count = f"{images}, " if images > 1 else ""
+    wrong = tensor.ndim != 3 or tensor.numel() == 0
+    if wrong or tensor.shape[0] not in (1, images or tensor.shape[0]):
+        count = "B, " if images is None else f"{images}, " if images > 1 else ""
         raise ValueError(
             f"{name}: expected one number per pixel, shape ({count}1, H, W) or a part of it, got "
             f"{tuple(tensor.shape)}."
         )
     return tensor
+
+
+def channels(name: str, value: Tensor, counts: tuple[int, ...]) -> None:
+    """Raise unless images (B, C, H, W) have one of these numbers of channels."""
+    if value.shape[1] not in counts:
+        hint = " Channels come first." if value.shape[3] in counts else ""
+        if value.shape[1] == 4 and 3 in counts:
+            hint = f" Drop the alpha channel: {name}[..., :3, :, :]."
+        raise ValueError(
+            f"{name}: expected {' or '.join(map(str, counts))} channels, got shape "
+            f"{tuple(value.shape)}.{hint}"
+        )
+
+
+def dtype(value: torch.dtype | None, like: Tensor) -> torch.dtype:
+    """Return the dtype of a result: the one that was asked for, or that of a tensor."""
+    if value is None:
+        return like.dtype
+    if not isinstance(value, torch.dtype) or value.is_complex:
+        raise TypeError(f"dtype: expected a real dtype such as torch.float32, got {value!r}.")
+    return value
 
 
 def dense(name: str, value: object, array_function: str) -> Tensor:
@@ -110,20 +132,15 @@ def tensor(values: Array) -> Tensor:
     return out.unsqueeze(0) if out.ndim == 2 else out.movedim(-1, 0)
 
 
-def each_image(count: int, function: Callable[[int], Array]) -> Tensor:
-    """Compute B images by a call for arrays, and stack them: (B, C, H, W) on the CPU.
-
-    A warning points at the line that called PyTorch or this package.
-    """
-    out = []
-    for i in range(count):
-        try:
-            out.append(tensor(validation.aligned(np.ascontiguousarray(function(i)))))
-        except (ValueError, TypeError) as error:
-            if count > 1:
-                error.add_note(f"In image {i} of the batch.")
-            raise
-    return torch.stack(out) if count > 1 else out[0].unsqueeze(0).contiguous()
+@contextmanager
+def naming_image(i: int, count: int) -> Iterator[None]:
+    """Add the number of an image to errors, if a batch has several."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if count > 1:
+            error.add_note(f"In image {i} of the batch.")
+        raise
 
 
 def at(value: Tensor | None, i: int) -> Any:
