@@ -46,9 +46,7 @@ def one_by_one(image: Tensor, *others: Tensor | None, **options: Any) -> Tensor:
 def test_each_image_is_polished_as_an_array() -> None:
     image, photo, target, weights = scene()
     expected = one_by_one(image, photo, target, weights, **OPTIONS)
-    assert torch.equal(
-        bilateral.torch.polish(image, photo, target, weights, **OPTIONS), expected
-    )
+    assert torch.equal(bilateral.torch.polish(image, photo, target, weights, **OPTIONS), expected)
     found = bilateral.torch.polish(image[0], photo[0], target[0], weights[0, 0], **OPTIONS)
     assert torch.equal(found, expected[0])
     shared = bilateral.torch.polish(image, photo[:1], **OPTIONS)

@@ -20,6 +20,7 @@ from bilateral.tasks.superres.policy import PolishRule
 
 Array = NDArray[Any]
 
+
 class Scene(NamedTuple):
     """The reference: its grid, its pixels and its white."""
 

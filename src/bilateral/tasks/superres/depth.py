@@ -20,6 +20,7 @@ from bilateral.tasks.superres.reliability import blend_with_bicubic
 
 Array = NDArray[Any]
 
+
 @validation.keywords(photo="reference", depth="depth_lowres", target="depth_lowres")
 def superres_depth(
     depth_lowres: ArrayLike,

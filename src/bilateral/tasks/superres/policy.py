@@ -47,6 +47,44 @@ COARSE_PASS = (1, 24)
 """Rounds of reweighting and steps at lower resolutions. Their pixels are few."""
 FINE_PASS = (2, 15)
 
+BINS = 8
+"""The noise is measured in up to so many ranges of values."""
+_LEAST_PER_BIN = 16
+_LEAST_NOISE = 1e-3
+"""Smallest level of the noise, relative to the range of the values."""
+PERCENTILES = 5.0, 95.0
+"""The range of the values ends at these."""
+MEDIAN_LEVEL = 1.4826
+"""Standard deviation of normal noise, relative to its median magnitude."""
+_MEDIAN_DIFFERENCE = 0.954
+"""Median magnitude of the difference of two values with normal noise, relative to the noise."""
+_WHITE, _ROUGH = 1.7, 3.0
+"""Growth of the variance from one pixel to two, up to which differences are noise, and from which
+on they are surface. Measured: 1 to 1.6 in noisy maps, above 3.5 in most clean ones."""
+
+LEAST_SIZE = 8
+"""Rows and columns of the smallest map whose trust in the photograph is measured."""
+_TILE = 8
+"""Rows and columns of a part of the map with a trust of its own."""
+LEAST_KNOWN, MOST_KNOWN = 0.25, 0.5
+"""Least divisor of a mean over partly known pixels, and the share known that makes it known."""
+WHOLE_MAP = 2.0
+"""Weight of the whole map in the trust of a part."""
+TRUST_NOISE = 2.0
+"""Weight of full trust, in units of the noise's variance. The halved map shares its noise with the
+map, which favours the bicubic one; and a noisy map needs the photograph."""
+_MIDDLE, _PER_OCTAVE, TRUST_WIDTH = 0.28, 0.07, 0.2
+"""Share of the guided map in the best prediction at which the trust is a half; how much lower that
+share is for each octave of the factor above the first; and the range from no trust to full."""
+WHITE_POWER, STRUCTURE_POWER = 0.2, 0.5
+"""Mean product of neighbouring residuals, relative to the variance of the noise, up to which they
+are noise, and from which on the guided map is wrong."""
+_LITTLE_NOISE, _NOISE_ALONE = 0.1, 0.4
+"""Noisiness up to which residuals tell nothing, and from which on they tell all."""
+_NO_COHERENCE, _COHERENCE = 0.15, 0.35
+"""Correlation of neighbouring pixels up to which a photograph is noise, and from which on it is
+none. Averages over the blocks of a map hide such noise from the other tests."""
+
 
 def gaussian(t: Array) -> Array:
     """Weight of a low-resolution pixel by the distance t; sigma is a quarter of its size."""
@@ -93,9 +131,7 @@ def coarse_shapes(size: tuple[int, ...], least: tuple[int, ...]) -> list[tuple[i
     octaves = math.floor(math.log2(factor) + 1e-9) - 1
     shapes = []
     for octave in range(1, octaves + 1):
-        rows, columns = (
-            max(m, round(n / 2**octave)) for n, m in zip(size, least, strict=True)
-        )
+        rows, columns = (max(m, round(n / 2**octave)) for n, m in zip(size, least, strict=True))
         shapes.append((rows, columns))
     return shapes
 
@@ -126,3 +162,57 @@ class PolishRule(NamedTuple):
             sigma_rgb=120 * 2 ** (-2 * (octaves - 1) / 3),
             anchor=0.05 * 2**-octaves,
         )
+
+
+def bins(count: int) -> int:
+    """Return the number of ranges of values in which to measure the noise of so many numbers."""
+    return max(1, min(BINS, count // _LEAST_PER_BIN))
+
+
+def noise_share(near: float, far: float) -> float:
+    """Return the share of noise in differences, from their levels at one pixel and at two."""
+    growth = (far / near) ** 2 if near > 0 else 1.0
+    return min(max((_ROUGH - growth) / (_ROUGH - _WHITE), 0.0), 1.0)
+
+
+def least_level(low: float, high: float) -> float:
+    """Return the smallest level of the noise of values with these percentiles."""
+    return _LEAST_NOISE * (high - low) or _LEAST_NOISE * abs(high) or 1.0
+
+
+def slope(step: float, level: float) -> float:
+    """Return the typical difference of neighbours that noise of a level does not explain."""
+    explained = _MEDIAN_DIFFERENCE * level
+    return math.sqrt(max(step * step - explained * explained, 0.0))
+
+
+def tiles(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return the number of tiles of a map along both axes."""
+    rows, columns = (math.ceil(n / _TILE) for n in shape)
+    return rows, columns
+
+
+def trust_middle(area: float) -> float:
+    """Return the share of the guided map at which the trust is a half, for pixels per pixel."""
+    return _MIDDLE - _PER_OCTAVE * (math.log2(area) / 2 - 1)
+
+
+def residual_weight(noisy: float) -> float:
+    """Return how much the residuals of a map with this noisiness tell, 0 to 1."""
+    return min(max((noisy - _LITTLE_NOISE) / (_NOISE_ALONE - _LITTLE_NOISE), 0.0), 1.0)
+
+
+def coherence(variance: float, steps: float) -> float:
+    """Return 0 for a photograph of noise alone, in which no two neighbours are alike, else 1.
+
+    Parameters
+    ----------
+    variance : float
+        Sum of the variances of all channels.
+    steps : float
+        Mean square of the difference of two neighbours, summed over the channels.
+    """
+    if variance == 0:
+        return 1.0
+    correlation = 1 - steps / (2 * variance)
+    return min(max((correlation - _NO_COHERENCE) / (_COHERENCE - _NO_COHERENCE), 0.0), 1.0)

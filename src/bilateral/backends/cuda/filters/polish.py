@@ -345,9 +345,7 @@ def _start_round(
     for begin in range(tl.program_id(0) % PROGRAMS * BLOCK, pixels, PROGRAMS * BLOCK):
         i = begin + tl.arange(0, BLOCK)
         inside = i < pixels
-        value, product, diagonal = _product(
-            z + at, None, anchor, edges + 4 * at, i, width, pixels
-        )
+        value, product, diagonal = _product(z + at, None, anchor, edges + 4 * at, i, width, pixels)
         b = anchor * tl.load(start + at + i, mask=inside, other=0)
         base = anchor + tl.zeros_like(b)
         if mass is not None:
@@ -415,9 +413,7 @@ def _multiply(
         if rows > 0:
             y, x = i // width, i % width
             sizes = height, width, rows, columns
-            product += spread_to_pixels(
-                means + plane * rows * columns, y, x, inside, *sizes, False
-            )
+            product += spread_to_pixels(means + plane * rows * columns, y, x, inside, *sizes, False)
         tl.store(p + at + i, value, mask=inside)
         tl.store(q + at + i, product, mask=inside)
         total += tl.where(inside, (value * product).to(tl.float64), 0)
