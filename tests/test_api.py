@@ -239,9 +239,19 @@ API: dict[str, dict[str, str]] = {
         "BilateralSolver.extra_repr": "(self)",
         "BilateralSolver.forward": "(self, reference, target, confidence=None)",
         "BilateralSolver.smoothness": "property",
+        "complete_depth": (
+            "(points, reference, confidence=None, *, kind='auto', invalid=None, mask=None, "
+            "sigma_xy=None, sigma_luma=8.0, sigma_chroma=8.0, reference_max=None, dtype=None, "
+            "return_confidence=False)"
+        ),
         "domain_transform": (
             "(image, reference, sigma_xy, sigma_rgb, iterations=3, *, weights=None, "
             "reference_max=None)"
+        ),
+        "refine_depth": (
+            "(depth, reference, confidence=None, *, preset='sensor', invalid=None, mask=None, "
+            "sigma_xy=None, sigma_luma=8.0, sigma_chroma=8.0, scale=None, reference_max=None, "
+            "dtype=None)"
         ),
         "refine_segmentation": (
             "(probabilities, image, *, confidence='boundary', labels=False, logits=None, "

@@ -8,6 +8,8 @@ from benchmarks.common.timing import Timing, microseconds, ms
 TARGETS = {"whole_seconds_at_most": 2e-3, "middle_seconds_at_most": 2e-3}
 TARGETS |= {"images_per_second_at_least": 4000.0, "backward_in_forwards_at_most": 1.2}
 TARGETS |= {"difference_at_most": 1e-4}
+PLANE_DIFFERENCES = {1e-3: 1e-3, 1e-5: 1e-4}
+"""Tolerance of a planar solve, and its largest difference from the CPU's."""
 GIB = 2**30
 # What is measured, part and key of a photograph's results, format, target. A part's name in
 # braces is the size of its images.
@@ -57,6 +59,10 @@ def as_text(results: dict[str, Any]) -> str:
         "where no steps are named.",
         text_table(("", "measured", "wanted", ""), _calls(results)),
         bullets("## Once", _once(results)),
+        f'## Planes: {names}\n\nWith `model="planar"`, launched kernel by kernel. Differences from '
+        "the CPU are RMS, relative to the range of the known values; those of gradients are "
+        "relative to their norm.",
+        text_table(("", "measured", "wanted", ""), _planes(results)),
     )
 
 
@@ -98,6 +104,43 @@ def _calls(results: dict[str, Any]) -> list[list[str]]:
     same = all(row["identical"] == row["repeats"] for row in agreement)
     counts = ", ".join(f"{row['identical']} of {row['repeats']}" for row in agreement)
     rows.append(["repeats that are the same bit by bit", counts, "all", met(same)])
+    return rows
+
+
+def _planes(results: dict[str, Any]) -> list[list[str]]:
+    """One row per number of each kind of data, with a value per photograph."""
+    photos = [photo["planes"] for photo in results["photographs"]]
+    return [
+        [f"{name}: {cells[0]}", *cells[1:]]
+        for name in photos[0]
+        for cells in _plane_rows([photo[name] for photo in photos])
+    ]
+
+
+def _plane_rows(cases: list[dict[str, Any]]) -> list[list[str]]:
+    rows = []
+
+    def row(label: str, values: list[str], wanted: str = "", verdict: str = "") -> None:
+        rows.append([label, ", ".join(values), wanted, verdict])
+
+    size = _by(cases[0]["size"])
+    for label, key in (
+        (f"{size}, ms", "seconds"),
+        (f"{size}, forward for the target's gradient, ms", "forward"),
+        (f"{size}, backward, ms", "backward"),
+        (f"{size} on the CPU, ms", "cpu_seconds"),
+    ):
+        row(label, [format(case[key], "") for case in cases])
+    row("first call, ms", [ms(case["first_seconds"]) for case in cases])
+    for i, (tolerance, limit) in enumerate(PLANE_DIFFERENCES.items()):
+        values = [case["differences"][i] for case in cases]
+        verdict = met(max(values) <= limit)
+        label = f"from the CPU's solution, tolerance {tolerance:g}"
+        row(label, [f"{value:.1e}" for value in values], f"{limit:.0e}", verdict)
+    for i, of in enumerate(("target", "confidence", "smoothness")):
+        row(f"from the CPU's gradient of the {of}", [f"{c['gradients'][i]:.1e}" for c in cases])
+    same = [case["identical"] for case in cases]
+    row("repeats that are the same bit by bit", [str(s) for s in same], "all", met(all(same)))
     return rows
 
 

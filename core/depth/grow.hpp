@@ -100,6 +100,13 @@ class SurfaceGrowth {
   static constexpr float beyond = 0.05f;
   static constexpr float limits[] = {1, 4, 16, 64, std::numeric_limits<float>::infinity()};
 
+  // Whether an offer is as good as the best one so far, and its plane is that of an earlier pixel
+  // of the image: so the order of offers does not matter.
+  bool ties(float cost, std::int32_t k, const Continued& best) const {
+    const auto pixel = [&](std::int32_t i) { return border_[static_cast<std::size_t>(i)]; };
+    return cost == best.cost && best.plane >= 0 && pixel(k) < pixel(best.plane);
+  }
+
   float within(float value) const { return std::min(std::max(value, low_), high_); }
 
   Place place(std::uint32_t p) const {
@@ -124,7 +131,7 @@ class SurfaceGrowth {
 
   // Fits the planes along the holes. Returns the pixels of the holes beside them.
   std::vector<std::uint32_t> start(int threads) {
-    std::vector<std::uint32_t> front, border;
+    std::vector<std::uint32_t> front;
     for (std::size_t y = 0; y < height_; ++y)
       for (std::size_t x = 0; x < width_; ++x) {
         const std::size_t p = y * width_ + x;
@@ -134,22 +141,22 @@ class SurfaceGrowth {
         }
         each_neighbour({x, y}, [&](std::size_t q, float, float) {
           if (!kept_[q] || plane_[q] >= 0) return;
-          plane_[q] = static_cast<std::int32_t>(border.size());
-          border.push_back(static_cast<std::uint32_t>(q));
+          plane_[q] = static_cast<std::int32_t>(border_.size());
+          border_.push_back(static_cast<std::uint32_t>(q));
         });
       }
-    planes_.resize(border.size());
+    planes_.resize(border_.size());
     const std::size_t chunk = 256;
-    parallel_for(team_size(threads, border.size(), 1024), (border.size() + chunk - 1) / chunk,
+    parallel_for(team_size(threads, border_.size(), 1024), (border_.size() + chunk - 1) / chunk,
                  [&](std::size_t item, std::size_t) {
-                   const std::size_t end = std::min((item + 1) * chunk, border.size());
+                   const std::size_t end = std::min((item + 1) * chunk, border_.size());
                    const std::size_t first = item * chunk;
-                   fit_planes({x_, kept_, height_, width_}, border.data() + first, end - first,
+                   fit_planes({x_, kept_, height_, width_}, border_.data() + first, end - first,
                               jump_, unit_, planes_.data() + first);
                    for (std::size_t i = first; i < end; ++i)
-                     base_.data()[border[i]] = planes_[i].value;
+                     base_.data()[border_[i]] = planes_[i].value;
                  });
-    for (const std::uint32_t p : border) offer(p, 0, front);
+    for (const std::uint32_t p : border_) offer(p, 0, front);
     return front;
   }
 
@@ -178,7 +185,7 @@ class SurfaceGrowth {
       const float cost = agrees ? misfit : (d < 0 ? -d * nearer : d) * step;
       Continued& best = best_.data()[q];
       if (state == untouched) best = {};
-      if (!((agrees && !best.agrees) || (agrees == best.agrees && cost < best.cost))) return;
+      if (agrees != best.agrees ? !agrees : !(cost < best.cost || ties(cost, k, best))) return;
       best = {k, value, cost, agrees};
       if (state == untouched || (state == deferring && cost <= limit)) {
         state = waiting;
@@ -197,10 +204,11 @@ class SurfaceGrowth {
   float fading_;      // of slopes per pixel
   float low_, high_;  // range of fillings
   float* x_;
-  std::vector<std::int32_t> plane_;  // the plane that a pixel continues
-  Buffer<float> base_;               // its value at the pixel, in the planes' unit
-  Buffer<Continued> best_;           // the best offer to a pixel that a surface has reached
-  std::vector<LocalPlane> planes_;   // of the kept pixels beside holes
+  std::vector<std::int32_t> plane_;    // the plane that a pixel continues
+  Buffer<float> base_;                 // its value at the pixel, in the planes' unit
+  Buffer<Continued> best_;             // the best offer to a pixel that a surface has reached
+  std::vector<std::uint32_t> border_;  // the kept pixels beside holes
+  std::vector<LocalPlane> planes_;     // theirs
 };
 
 }  // namespace detail

@@ -131,6 +131,16 @@ def made_up(quick: bool) -> dict[str, Any]:
             "repeats": 5,
             "identical": 5,
         },
+        "planes": {
+            "1 % known": {
+                "size": size,
+                "first_seconds": 2.0,
+                **dict.fromkeys(("seconds", "forward", "backward", "cpu_seconds"), timing),
+                "differences": [2e-3, 1e-5],
+                "gradients": [1e-3, 2e-3, 3e-3],
+                "identical": True,
+            },
+        },
     }
     device = {"name": "a device", "bytes": 2**37, "cache_bytes": 6e7}
     return {
@@ -200,6 +210,9 @@ def test_the_report_renders() -> None:
         r"16 images of 640 x 480, images/s +\| +3,999, 3,999 ",
         r"the same with cells of 40 +\| +2.0e-06, 2.0e-06 ",
         r"repeats that are the same bit by bit +\| +5 of 5, 5 of 5 ",
+        r"1 % known: 1920 x 1080, backward, ms +\| +1.50 \(1.40 .. 1.60\), 1.50 ",
+        r"1 % known: from the CPU's solution, tolerance 0.001 +\| +2.0e-03, 2.0e-03 .*MISSED",
+        r"1 % known: from the CPU's solution, tolerance 1e-05 +\| +1.0e-05, 1.0e-05 .*met",
     ):
         assert re.search(row, text), row
     assert "raised OutOfMemoryError, nothing (MISSED); the next small call works" in text
@@ -228,7 +241,7 @@ def test_a_quick_report_judges_no_times() -> None:
 def test_the_benchmark_measures_all_that_its_report_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
     pytest.importorskip("triton", reason="the kernels need Triton")
-    from benchmarks.cuda import bench, calls, events, stages
+    from benchmarks.cuda import bench, calls, events, planes, stages
 
     expected = made_up(quick=False)
     row = expected["photographs"][0]
@@ -245,6 +258,7 @@ def test_the_benchmark_measures_all_that_its_report_shows(monkeypatch: pytest.Mo
         monkeypatch.setattr(calls, name, fake(name, row[name]))
     for name in ("many_sizes", "large", "out_of_memory"):
         monkeypatch.setattr(calls, name, fake(name, expected[name]))
+    monkeypatch.setattr(planes, "planes", fake("planes", row["planes"]))
     monkeypatch.setattr(calls.Task, "of", lambda problem: problem)
     monkeypatch.setattr(events, "copy_bandwidth", lambda _: expected["bandwidth"])
     monkeypatch.setattr(stages, "stages", fake("stages", (row["stages"], SIZES)))
@@ -260,6 +274,7 @@ def test_the_benchmark_measures_all_that_its_report_shows(monkeypatch: pytest.Mo
     assert given["batch"] == ((480, 640), 30)
     assert given["segmentation"] == ((375, 500), 30)
     assert given["stages"] == (20,)
+    assert given["planes"] == ((1080, 1920), 30)
     text = report.as_text(results)
     assert "## Whole calls: made, made" in text
 

@@ -88,7 +88,8 @@ def tensors(given: dict[str, Any]) -> dict[str, Any]:
     """Return the inputs of the layer as tensors of one image."""
     import torch
 
-    maps = {name: torch.tensor(given[name])[None, None] for name in ("raw", "confidence", "truth")}
+    names = ("raw", "confidence", "points", "truth")
+    maps = {name: torch.tensor(given[name])[None, None] for name in names}
     return maps | {"photo": torch.tensor(given["photo"]).permute(2, 0, 1)[None]}
 
 

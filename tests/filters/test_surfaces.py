@@ -19,29 +19,13 @@ from bilateral.filters.surfaces import (
     surface_sizes,
 )
 from oracles import depth as oracle
+from support.depth_maps import JUMPS, depth_maps, jumps
 from support.examples import examples
 from support.strategies import seeds
 
 Array = NDArray[Any]
 
-JUMPS = [(0.6, 0.0, 0.0), (0.01, 0.015, 0.0), (0.004, 0.015, 0.01)]
 GROWTH = Growth(bias=12.0, drift=0.035, slope_reach=256.0)
-
-
-@st.composite
-def maps(draw: st.DrawFn) -> Array:
-    """Slanted surfaces with jumps, noise, outliers and holes."""
-    height, width = draw(st.integers(1, 20)), draw(st.integers(1, 20))
-    rng = np.random.default_rng(draw(seeds))
-    y, x = np.mgrid[:height, :width]
-    z = 2 + rng.uniform(-0.2, 0.2) * x + rng.uniform(0, 0.2) * y + rng.normal(0, 0.02, y.shape)
-    z = np.where(x * rng.uniform() + y * rng.uniform() > 6, z + rng.uniform(1, 4), z)
-    z = np.where(rng.uniform(size=z.shape) < 0.1, rng.uniform(1, 8, z.shape), z)
-    holes = rng.uniform(size=z.shape) < draw(st.sampled_from([0, 0.1, 0.5]))
-    return np.where(holes, np.nan, z).astype(np.float32)
-
-
-jumps = st.sampled_from(JUMPS)
 
 
 def holes(x: Array, kept: NDArray[np.bool_]) -> Array:
@@ -50,13 +34,13 @@ def holes(x: Array, kept: NDArray[np.bool_]) -> Array:
 
 
 @examples(40)
-@given(maps(), jumps)
+@given(depth_maps(), jumps)
 def test_doubt_against_the_oracle(z: Array, jump: Any) -> None:
     np.testing.assert_array_equal(find_doubt(z, jump), oracle.find_doubt(z.astype(float), jump))
 
 
 @examples(40)
-@given(maps(), jumps)
+@given(depth_maps(), jumps)
 def test_surfaces_against_the_oracle(z: Array, jump: Any) -> None:
     doubt = find_doubt(z, jump)
     expected = oracle.surface_sizes(z.astype(float), doubt, jump)
@@ -64,7 +48,7 @@ def test_surfaces_against_the_oracle(z: Array, jump: Any) -> None:
 
 
 @examples(20)
-@given(maps(), seeds)
+@given(depth_maps(), seeds)
 def test_smoothing_against_the_oracle(z: Array, seed: int) -> None:
     x = np.nan_to_num(z, nan=3.0)
     kept = np.random.default_rng(seed).uniform(size=x.shape) < 0.7

@@ -254,14 +254,3 @@ def test_a_target_without_data_is_refused() -> None:
     photo, target, confidence, _ = example()
     with pytest.raises(ValueError, match=r"target: .*confidence above 0"):
         bilateral.torch.solve(photo, target, 0 * confidence, **PLANAR)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="for machines without CUDA")
-def test_cuda_tensors_are_refused() -> None:
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with FakeTensorMode():
-        photo, target = (torch.zeros(k, 4, 4, device="cuda") for k in (3, 1))
-        for solve in (bilateral.torch.solve, bilateral.torch.solve_robust):
-            with pytest.raises(NotImplementedError, match=r"model: 'planar'.*cuda.*\.cpu\(\)"):
-                solve(photo, target, **PLANAR)

@@ -13,7 +13,7 @@ from bilateral.cli.display.progress import BatchProgress
 from bilateral.cli.errors import FAILED
 from bilateral.cli.files import outputs
 from bilateral.cli.files.name_numbers import natural_order
-from bilateral.cli.plan import Plan, make_plan
+from bilateral.cli.plan import Plan, check_device, make_plan
 from bilateral.cli.running import shard, threads
 from bilateral.cli.running.job import Job, Outcome, Processor
 from bilateral.cli.running.manifest import Manifest
@@ -68,6 +68,7 @@ class Batch:
 def run(command: Command, common: CommonOptions) -> int:
     """Run a command on all its files, print the outcome, and return the exit code."""
     if command.run_large is not None:
+        check_device(command, common)
         return command.run_large(common)
     part = None if common.shard is None else shard.parse(common.shard)
     plan = make_plan(command, common)

@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
+from bilateral.cli.device import Task
+
 Array = NDArray[Any]
 Kind = Literal["map", "photo", "labels"]
 
@@ -64,6 +66,8 @@ class Command:
     """Which of the first two inputs names results. Default: the first."""
     run_large: Callable[..., int] | None = None
     """Runs the command on files that do not fit into memory, in place of everything else."""
+    task: Task | None = None
+    """What `process` calls, if a CUDA device can compute it."""
     in_order: bool = False
     """Whether files are the frames of a video: one at a time, in the order of their numbers."""
 
@@ -73,6 +77,8 @@ class Command:
     """Inputs that only some frames of a video have."""
     video: bool = False
     """Whether folders are the frames of one video that is processed as a whole."""
+    frames_on_device: bool = False
+    """Whether a CUDA device can process videos, too."""
 
     @property
     def pair(self) -> tuple[str, str]:

@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bilateral.cli.command import Command
 from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.device import Task
 from bilateral.cli.errors import UsageError
 from bilateral.cli.files import outputs
 from bilateral.cli.files.output_plan import OutputPlan, check_folder, check_writable
@@ -72,8 +73,20 @@ def make_plan(command: Command, common: CommonOptions) -> Plan:
         sources = {name: expand(text, suffixes) for name, text in given.items()}
     pairing = pair(sources, names, command.lead or names[0], common.pair)
     plan = Plan(pairing, *_output_paths(command, common, pairing, one_video))
+    check_device(command, common, video=plan.video)
     _check_outputs(plan, common)
     return plan
+
+
+def check_device(command: Command, common: CommonOptions, *, video: bool = False) -> None:
+    """Refuse a device that cannot compute the command, or that this machine does not have."""
+    task = command.task or Task("", common.device, "this command")
+    if command.run_large is not None:
+        task = replace(task, cpu_only="an image larger than memory")
+    elif video and not command.frames_on_device:
+        task = replace(task, cpu_only="a video")
+    if common.scheduler is None or task.cpu_only:  # the workers of a scheduler have other machines
+        task.check()
 
 
 def _output_paths(

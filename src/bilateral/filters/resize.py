@@ -20,6 +20,11 @@ def bilinear(values: Array, shape: tuple[int, ...]) -> Array:
     return interpolate(values, shape, _linear, reach=1)
 
 
+def cubic_samples(size: int, length: int) -> Iterator[tuple[Array, Array]]:
+    """Yield the indices and weights of the samples of `bicubic` along one axis."""
+    return samples(size, length, _cubic, reach=2)
+
+
 def linear_samples(size: int, length: int) -> Iterator[tuple[Array, Array]]:
     """Yield the indices and weights of the samples of `bilinear` along one axis.
 
@@ -30,7 +35,7 @@ def linear_samples(size: int, length: int) -> Iterator[tuple[Array, Array]]:
     length : int
         Number of samples after it.
     """
-    return _samples(size, length, _linear, reach=1)
+    return samples(size, length, _linear, reach=1)
 
 
 def interpolate(values: Array, shape: tuple[int, ...], kernel: Kernel, reach: int) -> Array:
@@ -56,12 +61,13 @@ def interpolate(values: Array, shape: tuple[int, ...], kernel: Kernel, reach: in
 
 def _along_first_axis(values: Array, length: int, kernel: Kernel, reach: int) -> Array:
     out = np.zeros((length, *values.shape[1:]), values.dtype)
-    for at, weight in _samples(len(values), length, kernel, reach):
+    for at, weight in samples(len(values), length, kernel, reach):
         out += weight.astype(values.dtype).reshape(-1, *[1] * (values.ndim - 1)) * values[at]
     return out
 
 
-def _samples(size: int, length: int, kernel: Kernel, reach: int) -> Iterator[tuple[Array, Array]]:
+def samples(size: int, length: int, kernel: Kernel, reach: int) -> Iterator[tuple[Array, Array]]:
+    """Yield the indices and weights of the samples of `interpolate` along one axis."""
     position = (np.arange(length) + 0.5) * size / length - 0.5
     before = np.floor(position).astype(np.intp)
     for sample in range(1 - reach, reach + 1):

@@ -23,14 +23,6 @@ from bilateral.numerics.problem import check_inputs
 
 Array = NDArray[Any]
 
-_LEAST_RIDGE = 1e-7
-"""Derivatives need a ridge: without one, the matrix of a part whose data determine no slope is
-singular. In all other parts, this ridge changes derivatives less than their tolerance."""
-
-
-_ADJOINT_TOLERANCE = 1.0
-"""As `policy.ADJOINT_TOLERANCE`. Planes that little data hold converge last, and count here."""
-
 
 class PlaneAdjoint:
     """The matrix of one planar solve, ready for any number of right-hand sides.
@@ -52,7 +44,7 @@ class PlaneAdjoint:
         self._smoothness = smoothness
         self._options = options
         self._system = system
-        slopes = slopes[0], max(slopes[1], _LEAST_RIDGE)
+        slopes = slopes[0], max(slopes[1], policy.LEAST_DERIVATIVE_RIDGE)
         self._solver = planar.PlaneSolver(grid, slopes, options)
         """Solves with the matrix of the derivatives."""
         self._lock = threading.RLock()
@@ -80,7 +72,7 @@ class PlaneAdjoint:
         slopes = planar.slope_weights(grid, checked.values, weights, system, options)
         adjoint = cls(grid, smoothness, options, system, slopes)
         solver = adjoint._solver
-        if slopes[1] < _LEAST_RIDGE:
+        if slopes[1] < policy.LEAST_DERIVATIVE_RIDGE:
             solver = planar.PlaneSolver(grid, slopes, options)
         solution = solver.solve(system, None)
         if adjoint._has_gaps:
@@ -147,7 +139,7 @@ class PlaneAdjoint:
 
         solution = self._solver.solve(system, None, steps=0, scale=np.ones(channels))
         size = _rms(pixels_of(solution))
-        tolerance = _ADJOINT_TOLERANCE * self._options.tolerance
+        tolerance = policy.PLANE_ADJOINT_TOLERANCE * self._options.tolerance
         for _ in range(policy.ADJOINT_ATTEMPTS):
             scale = np.where(size > 0, size, 1.0)
             solution = self._solver.solve(system, solution.x, tolerance=tolerance, scale=scale)

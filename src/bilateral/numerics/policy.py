@@ -89,6 +89,16 @@ SLOPE_SMOOTHNESS = 3.0
 SLOPE_RIDGE = 1e-3
 """Penalties of the planar model that suit most data; docs/notes/planar.md has the measurements."""
 
+PLANE_LEVEL_STIFFNESS = 1.15
+"""As `LEVEL_STIFFNESS`, for planes; core/planes/rows.hpp has the same number."""
+
+LEAST_DERIVATIVE_RIDGE = 1e-7
+"""Derivatives need a ridge: without one, the matrix of a part whose data determine no slope is
+singular. In all other parts, this ridge changes derivatives less than their tolerance."""
+
+PLANE_ADJOINT_TOLERANCE = 1.0
+"""As `ADJOINT_TOLERANCE`. Planes that little data hold converge last, and count here."""
+
 SMALL_RIDGE = 1e-5
 """Below this ridge, float32 does not resolve the planes of parts with little data."""
 

@@ -16,13 +16,13 @@ from bilateral.grid import BilateralGrid, core_of, planes_of
 
 Array = NDArray[Any]
 
-_FEWEST_CELLS = 5
-_ENOUGH_CELLS = 64
+FEWEST_CELLS = 5
+ENOUGH_CELLS = 64
 """Cells that give a reliable estimate without a second level."""
 _MOST_LEVELS = 4
-_QUANTILE = 0.25
+QUANTILE = 0.25
 """A low quantile ignores cells on edges and cells with outliers."""
-_NORMAL_QUANTILE = -0.6744897501960817
+NORMAL_QUANTILE = -0.6744897501960817
 """The same quantile of the normal distribution."""
 _STRENGTH = 10.0
 _LARGEST = 10.0
@@ -73,16 +73,42 @@ def noise_level(
     energy = float(np.sum(weights[..., np.newaxis] * values**2))
     noise, cells = _noise(_sums(grid, values, weights, known), grid.coordinates(), careful)
     size = float(np.abs(values + mean).max(where=known[..., np.newaxis], initial=0.0))
-    if cells == 0 or noise * known.sum() / total < (_ROUNDING * size) ** 2:
+    return noise_level_of(noise, cells, size, total, energy, float(known.sum()))
+
+
+def noise_level_of(
+    noise: float, cells: int, size: float, total: float, energy: float, known: float
+) -> NoiseLevel:
+    """Return the noise level of an estimate.
+
+    Parameters
+    ----------
+    noise, cells : float, int
+        Variance of a value of confidence 1, and cells of its estimate.
+    size : float
+        Largest value.
+    total : float
+        Sum of the confidences.
+    energy : float
+        Sum of the squared differences from the mean, weighted by the confidences.
+    known : float
+        Number of known pixels.
+    """
+    if cells == 0 or noise * known / total < (_ROUNDING * size) ** 2:
         return NoiseLevel(0.0, energy / total, 0)
-    return NoiseLevel(noise, max(0.0, energy - known.sum() * noise) / total, cells)
+    return NoiseLevel(noise, max(0.0, energy - known * noise) / total, cells)
 
 
 def factor(
     grid: BilateralGrid, target: Array, confidence: Array | None, smoothness: float
 ) -> float:
     """Return the number from 1 to 10 that multiplies both penalties."""
-    noise, signal, cells = noise_level(grid, target, confidence)
+    return factor_of(noise_level(grid, target, confidence), smoothness)
+
+
+def factor_of(level: NoiseLevel, smoothness: float) -> float:
+    """Return the number that multiplies both penalties at a noise level."""
+    noise, signal, cells = level
     if cells == 0:
         return 1.0
     with np.errstate(divide="ignore"):
@@ -118,10 +144,10 @@ def _noise(cells: _Cells, coordinates: Array, careful: bool) -> tuple[float, int
     estimates: list[tuple[float, int]] = []
     while True:
         residual, freedom = _residuals(cells)
-        if len(freedom) >= _FEWEST_CELLS:
+        if len(freedom) >= FEWEST_CELLS:
             estimates.append((_low_quantile(residual, freedom), len(freedom)))
         most = 2 if careful else _MOST_LEVELS
-        if len(estimates) == most or len(freedom) >= _ENOUGH_CELLS or len(coordinates) == 1:
+        if len(estimates) == most or len(freedom) >= ENOUGH_CELLS or len(coordinates) == 1:
             key = None if careful else _fewness
             return min(estimates, key=key, default=(0.0, 0))
         coordinates, parent = np.unique(coordinates // 2, axis=0, return_inverse=True)
@@ -154,10 +180,10 @@ def _residuals(cells: _Cells) -> tuple[Array, Array]:
 def _low_quantile(residual: Array, freedom: Array) -> float:
     """Return the quantile of the variances, corrected for their spread, weighted by freedom."""
     k = 2 / (9 * freedom)  # Wilson and Hilferty's approximation of the chi-square distribution
-    variance = residual / freedom / (1 - k + _NORMAL_QUANTILE * np.sqrt(k)) ** 3
+    variance = residual / freedom / (1 - k + NORMAL_QUANTILE * np.sqrt(k)) ** 3
     order = np.argsort(variance, kind="stable")
     reached = np.cumsum(freedom[order])
-    return float(variance[order][np.searchsorted(reached, _QUANTILE * reached[-1])])
+    return float(variance[order][np.searchsorted(reached, QUANTILE * reached[-1])])
 
 
 def _add_up(values: Array, parent: Array, parents: int) -> Array:

@@ -27,13 +27,27 @@ from bilateral.torch.functional import solve
 from bilateral.torch.module import BilateralSolver
 from bilateral.torch.robust import solve_robust
 from bilateral.torch.segmentation import refine_segmentation
+from bilateral.torch.tasks.colorize import colorize
+from bilateral.torch.tasks.completion import complete_depth
+from bilateral.torch.tasks.defocus import defocus
+from bilateral.torch.tasks.depth import refine_depth
+from bilateral.torch.tasks.median import median
+from bilateral.torch.tasks.polish import polish
+from bilateral.torch.tasks.superres import superres_depth
 from bilateral.torch.warm_up import warm_up
 
 __all__ = [
     "BilateralSolver",
+    "colorize",
+    "complete_depth",
+    "defocus",
     "domain_transform",
+    "median",
+    "polish",
+    "refine_depth",
     "refine_segmentation",
     "solve",
     "solve_robust",
+    "superres_depth",
     "warm_up",
 ]

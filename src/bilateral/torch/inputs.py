@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bilateral import validation
@@ -90,6 +91,12 @@ def as_maps(pixels: Tensor, shape: torch.Size) -> Tensor:
     if pixels.shape[0] == images:
         return pixels.permute(0, 3, 1, 2)
     return pixels.view(height, width, images, channels).permute(2, 3, 0, 1)
+
+
+def as_array(value: Tensor) -> NDArray[Any]:
+    """Return the values of a tensor; bfloat16, which NumPy lacks, becomes float32."""
+    value = value.detach().cpu()
+    return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
 
 
 def like_target(y: Tensor, target: Tensor) -> Tensor:

@@ -12,18 +12,8 @@ from bilateral.torch import autograd, inputs
 from bilateral.torch.options import LayerOptions
 
 
-def check_device(target: Tensor) -> None:
-    """Raise if the planar model cannot solve a target where it is."""
-    if target.is_cuda:
-        raise NotImplementedError(
-            f"model: 'planar' runs on the CPU only, got tensors on {target.device}. "
-            f"Pass .cpu() tensors, or use model='constant'."
-        )
-
-
 def solve(batch: inputs.Batch, smoothness: Tensor, options: LayerOptions) -> Tensor:
-    """Solve a batch of CPU tensors."""
-    check_device(batch.target)
+    """Solve a batch on the device where its tensors are."""
     reference, target, confidence = inputs.zero_unknown(batch)
     if options.solve.slope_ridge is None:  # every image has a matrix of its own
         confidence = torch.ones_like(target[:, :1]) if confidence is None else confidence
@@ -46,11 +36,10 @@ def clamp(y: Tensor, target: Tensor, known: Tensor | None) -> Tensor:
     return torch.minimum(y, (high + margin).to(y.dtype))
 
 
-def stages(options: LayerOptions, iterations: int, target: Tensor) -> list[LayerOptions]:
+def stages(options: LayerOptions, iterations: int) -> list[LayerOptions]:
     """Return the options of each robust round: constant rounds come before planar ones."""
     if not options.solve.planar:
         return [options] * iterations
-    check_device(target)
     if options.solve.slope_ridge is None:
         raise ValueError(
             "slope_ridge: expected a number for solve_robust, got None. Its rounds have different "

@@ -93,7 +93,7 @@ preconditioner, reference_max
     batch = inputs.batch(reference, target, confidence)
     options = LayerOptions.checked(arguments, batch.reference.shape[1])
     lam = inputs.smoothness(smoothness)
-    stages = planar.stages(options, iterations, target)
+    stages = planar.stages(options, iterations)
     known = torch.isfinite(batch.target).all(1, keepdim=True)
     images, values, weights = inputs.zero_unknown(batch)
     y, grid = autograd.solve(images, values, weights, lam, None, stages[0])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bilateral import tasks, validation
 from bilateral.tasks.segmentation.policy import SegmentationOptions
-from bilateral.torch.inputs import check_content, check_layout
+from bilateral.torch.inputs import as_array, check_content, check_layout
 
 
 class SegmentationBatch(NamedTuple):
@@ -116,9 +115,3 @@ def are_logits(scores: Tensor, ignore: Tensor | None) -> bool | None:
         ).logits
         for image_scores, mask in zip(scores, masks, strict=True)
     )
-
-
-def as_array(value: Tensor) -> NDArray[Any]:
-    """Return the values of a tensor; bfloat16, which NumPy lacks, becomes float32."""
-    value = value.detach().cpu()
-    return (value.float() if value.dtype == torch.bfloat16 else value).numpy()

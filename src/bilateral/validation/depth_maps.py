@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
 
-_SUSPICIOUS_ZEROS = 1e-3
+SUSPICIOUS_ZEROS = 1e-3
 """Warn if at least this fraction of the known pixels is 0."""
 _GAP = 0.05
 """Smallest distance of the other values from 0, relative to the largest values."""
@@ -108,7 +108,7 @@ def warn_of_zeros(name: str, values: Array, known: Array, stacklevel: int) -> No
     data = values[known]
     others = data[data != 0]
     fraction = 1 - others.size / data.size
-    if fraction < _SUSPICIOUS_ZEROS or others.size == 0:
+    if fraction < SUSPICIOUS_ZEROS or others.size == 0:
         return
     low, next_, high = np.percentile(others, (1, 5, 99), method="lower")
     # If 0 is one of few equidistant levels, or the other level of a mask, it is no gap.

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 import typer
 from numpy.typing import NDArray
 
-from bilateral import tasks
 from bilateral.cli.command import Command, FileSet, Result
 from bilateral.cli.commands import arguments as args
 from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.device import Task
 from bilateral.cli.files.maps import MapFiles
 from bilateral.cli.files.points import is_list, read_points
 from bilateral.cli.files.units import Units
@@ -45,13 +45,14 @@ def complete(
     A list: bilateral complete points.csv photo.jpg -o dense.pfm
     """
     maps = MapFiles(common.reader(), Units(depth_scale, invalid), common.dtype)
+    task = Task("complete_depth", common.device)
 
     def process(files: FileSet) -> Result:
         raw = read_points(maps.reader, files.paths["points"], files.paths["reference"])
         known = maps.reader.optional_mask(files.paths.get("mask"))
 
         def fill(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
-            return tasks.complete_depth(
+            dense: Array = task(
                 values,
                 photo,
                 weights,
@@ -63,6 +64,7 @@ def complete(
                 reference_max=reference_max,
                 dtype=dtype,
             )
+            return dense
 
         return maps.refine(files, raw, fill)
 
@@ -70,4 +72,4 @@ def complete(
         return ".pfm" if is_list(path) else path.suffix.lower()
 
     inputs = {"points": points, "reference": reference, "confidence": confidence, "mask": mask}
-    return Command(inputs, process, maps.read_truth, default_suffix=default_suffix)
+    return Command(inputs, process, maps.read_truth, task=task, default_suffix=default_suffix)

@@ -17,6 +17,7 @@ from bilateral.cli.command import Command, FileSet, Result, VideoInput
 from bilateral.cli.commands import arguments as args
 from bilateral.cli.commands.large import large_solve
 from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.device import Task
 from bilateral.cli.display.warning_log import discard_warnings
 from bilateral.cli.errors import UsageError
 from bilateral.cli.files.maps import MapFiles
@@ -81,8 +82,16 @@ def solve(
         "reference_max": reference_max,
     }
 
+    cpu_only = {
+        "--sigma-t": sigma_t is not None,
+        "--method": method is not None,
+        "--smooth": smooth is not None,
+        "--smoothness auto": smoothness == "auto",
+    }
+    task = Task("solve", common.device, next((name for name, on in cpu_only.items() if on), ""))
+
     def solve_map(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
-        x: Array = bilateral.solve(photo, values, weights, dtype=dtype, **arguments)
+        x: Array = task(photo, values, weights, dtype=dtype, **arguments)
         return x
 
     def process(files: FileSet) -> Result:
@@ -111,9 +120,11 @@ def solve(
         inputs,
         process,
         read_truth,
+        task=task,
         lead="target",
         frames=solve_frames,
         video=video,
+        frames_on_device=True,
         run_large=run_large,
     )
 
@@ -161,6 +172,7 @@ def depth(
     if video and not plain:
         raise UsageError("--video: expected no --preset, --scale or --sigma-... beside it.")
     stream = tasks.DepthStream(reference_max=reference_max, dtype=np.float32) if video else None
+    task = Task("refine_depth", common.device, "--video" if video else "")
 
     def process(files: FileSet) -> Result:
         path = files.paths["depth"]
@@ -173,7 +185,7 @@ def depth(
             refuse_smaller_map(path, values, photo)
             if stream is not None:
                 return stream.push(values, photo, weights, known).astype(dtype, copy=False)
-            return tasks.refine_depth(
+            refined: Array = task(
                 values,
                 photo,
                 weights,
@@ -186,6 +198,7 @@ def depth(
                 reference_max=reference_max,
                 dtype=dtype,
             )
+            return refined
 
         return maps.refine(files, raw, refine)
 
@@ -199,7 +212,9 @@ def depth(
                 yield maps.frame_to_file(x, frame, given.suffix)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence, "mask": mask}
-    return Command(inputs, process, maps.read_truth, in_order=video, frames=refine_frames)
+    return Command(
+        inputs, process, maps.read_truth, task=task, in_order=video, frames=refine_frames
+    )
 
 
 def superres(

@@ -10,6 +10,7 @@ import typer
 
 from bilateral.cli.command import Command
 from bilateral.cli.commands.grouped_help import FILES, MANY_FILES, VIEWING, GroupedCommand, option
+from bilateral.cli.device import Device
 from bilateral.cli.files.inputs import Reader
 from bilateral.cli.files.pairing import RULES
 
@@ -53,6 +54,12 @@ class CommonOptions:
         str | None, option(FILES, "Name of the array in an NPZ file.", metavar="NAME")
     ] = None
     page: Annotated[int | None, option(FILES, "Page of a TIFF file, from 0.", min=0)] = None
+    device: Annotated[
+        Device,
+        option(
+            None, "Where to compute: cuda needs PyTorch and a GPU, auto uses a GPU if there is one."
+        ),
+    ] = "cpu"  # fmt: skip
     jobs: Annotated[
         int | None,
         option(

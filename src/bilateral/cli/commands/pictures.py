@@ -13,6 +13,7 @@ from bilateral import tasks
 from bilateral.cli.command import Command, FileSet, Result, VideoInput
 from bilateral.cli.commands import arguments as args
 from bilateral.cli.commands.options import CommonOptions
+from bilateral.cli.device import Task
 from bilateral.cli.files.inputs import without_alpha
 from bilateral.cli.files.labels import LABEL_FORMATS, best_class, labels_for_file
 from bilateral.cli.files.mistakes import (
@@ -203,13 +204,14 @@ def segment(
     Example: bilateral segment scores.npy photo.jpg -o labels.png --preview
     """
     reader, is_name = common.reader(), confidence in CONFIDENCES
+    task = Task("refine_segmentation", common.device)
 
     def process(files: FileSet) -> Result:
         scores = reader.scores(files.paths["probabilities"])
         photo = reader.photo(files.paths["image"])
         refuse_photo_as_scores(files.paths["probabilities"], scores, files.paths["image"], photo)
         weights = reader.optional_single_channel(files.paths.get("confidence"))
-        p = tasks.refine_segmentation(
+        p: Array = task(
             scores,
             photo,
             confidence=confidence if weights is None else weights,
@@ -234,7 +236,7 @@ def segment(
         "confidence": None if is_name else confidence,
         "ignore": ignore,
     }
-    return Command(inputs, process, reader.labels, "labels", lambda _: ".png")
+    return Command(inputs, process, reader.labels, "labels", lambda _: ".png", task=task)
 
 
 def photo_for_file(x: Array, common: CommonOptions, files: FileSet) -> Array:

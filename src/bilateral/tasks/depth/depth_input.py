@@ -16,7 +16,7 @@ _LEAST_NOISE = 1e-6
 """Noise of a map whose median is 0."""
 
 
-_LEAST_WEIGHT = 1e-9
+LEAST_WEIGHT = 1e-9
 """Pixels with less confidence than this part of the highest are unknown."""
 
 
@@ -61,7 +61,7 @@ def check_depth(
     if confidence is not None:
         given = validation.pixel_weights("confidence", confidence, shape, np.dtype(np.float64))
         weights = (given / (float(given.max()) or 1.0)).astype(np.float32)
-        known &= weights > _LEAST_WEIGHT
+        known &= weights > LEAST_WEIGHT
     return CheckedDepth(values, known, weights, checked.shape, checked.dtype)
 
 

@@ -27,7 +27,7 @@ _LEAST_FACTOR = 1.5
 """Rounded maps repeat some whole rows and columns by chance: up to 1.11 in those measured."""
 _LEAST_BLOCKS = 8
 """Along each side. Two or three edges of any scene are at equal distances, too."""
-_LEAST_KNOWN = 0.98
+LEAST_KNOWN = 0.98
 """Maps with holes are refined as others are."""
 _LEVELS = 2
 """Grid cells have so many times the usual levels: texture is finer than the map's blocks."""
@@ -48,10 +48,18 @@ class Blocks(NamedTuple):
     @classmethod
     def of(cls, z: Array) -> Blocks | None:
         """Find the blocks of an (H, W) map; None if it was not enlarged by repeating pixels."""
-        rows, columns = (_starts(q) for q in (z, z.T))
-        if not (_regular(rows, z.shape[0]) and _regular(columns, z.shape[1])):
+        return cls.beginning_at(_changes(z), _changes(z.T))
+
+    @classmethod
+    def beginning_at(
+        cls, changed_rows: NDArray[np.bool_], changed_columns: NDArray[np.bool_]
+    ) -> Blocks | None:
+        """Find the blocks by the rows and columns that differ from the one before."""
+        height, width = changed_rows.size, changed_columns.size
+        rows, columns = np.flatnonzero(changed_rows), np.flatnonzero(changed_columns)
+        if not (_regular(rows, height) and _regular(columns, width)):
             return None
-        factor = min(z.shape[0] / rows.size, z.shape[1] / columns.size)
+        factor = min(height / rows.size, width / columns.size)
         return cls(rows, columns, factor) if factor >= _LEAST_FACTOR else None
 
 
@@ -59,7 +67,7 @@ def refine_enlarged(
     z: Array, guide: validation.Reference, noise: Noise, cells: Cells
 ) -> Array | None:
     """Refine an (H, W) float32 map that was enlarged; None if it was not."""
-    if np.count_nonzero(np.isfinite(z)) < _LEAST_KNOWN * z.size:
+    if np.count_nonzero(np.isfinite(z)) < LEAST_KNOWN * z.size:
         return None
     blocks = Blocks.of(z)
     if blocks is None:
@@ -84,11 +92,11 @@ def refine_enlarged(
     return polish_noise(x.astype(np.float32), guide, every > 0, noise)
 
 
-def _starts(z: Array) -> NDArray[np.intp]:
-    """Rows of a map that differ from the row above."""
+def _changes(z: Array) -> NDArray[np.bool_]:
+    """Whether each row of a map differs from the row above; True for the first."""
     above, below = z[:-1], z[1:]
     same = (above == below) | (np.isnan(above) & np.isnan(below))
-    return np.flatnonzero(np.concatenate([[True], ~same.all(axis=1)]))
+    return np.concatenate([[True], ~same.all(axis=1)])
 
 
 def _regular(starts: NDArray[np.intp], size: int) -> bool:

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 _SMOOTHNESS, _SLOPE_SMOOTHNESS, _SLOPE_RIDGE = 0.03, 30.0, 1e-2
 """Of the planar model for large holes (docs/explanation/planar.md)."""
-_GROWTH = Growth(bias=12.0, drift=0.01, slope_reach=256.0)
+GROWTH = Growth(bias=12.0, drift=0.01, slope_reach=256.0)
 """A hole continues the nearer surface only if the solution is 13 times closer to it. Planes lead
 further than the solution: with more drift, floors bend in wide shadows and end as flying pixels
 beside the nearer surface; none keeps wrong slopes."""
@@ -51,9 +51,13 @@ class PlaneUnit(NamedTuple):
     @classmethod
     def of(cls, z: Array, kept: NDArray[np.bool_]) -> PlaneUnit:
         """Choose the unit for the kept depths of a map."""
-        if np.min(z, initial=np.inf, where=kept) <= 0:
-            return cls(False, 0.0)
-        return cls(True, 1 / (_FARTHEST * float(np.max(z, initial=0, where=kept))))
+        low = np.min(z, initial=np.inf, where=kept)
+        return cls.of_range(float(low), float(np.max(z, initial=0, where=kept)))
+
+    @classmethod
+    def of_range(cls, low: float, high: float) -> PlaneUnit:
+        """Choose the unit for depths between two."""
+        return cls(False, 0.0) if low <= 0 else cls(True, 1 / (_FARTHEST * high))
 
     def to(self, z: Array) -> Array:
         """Convert depths."""
@@ -97,9 +101,7 @@ def fill(
     x = unit.back(plane_solver(cells.grid(guide)).solve(target, weights))
     confirmed = surfaces.confirmed(x, z)
     x = np.where(confirmed, z, x)
-    return grow_surfaces(
-        x, confirmed, measured, surfaces.jump, inverse=unit.inverse, growth=_GROWTH
-    )
+    return grow_surfaces(x, confirmed, measured, surfaces.jump, inverse=unit.inverse, growth=GROWTH)
 
 
 def plane_solver(grid: BilateralGrid, tolerance: float = 1e-3) -> BilateralSolver:

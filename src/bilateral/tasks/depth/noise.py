@@ -48,6 +48,28 @@ class Noise(NamedTuple):
         return np.asarray(w, np.float32)
 
 
+class Samples(NamedTuple):
+    """The part of a map that its noise is estimated from, as arrays or tensors."""
+
+    depths: Any
+    """(N,)"""
+    columns: Any
+    """(H, n): some columns of the map."""
+    rows: Any
+    """(W, m): some rows of the map, as columns."""
+
+    @classmethod
+    def of(cls, z: Any) -> Samples:
+        """Choose the samples of an (H, W) array or tensor."""
+        height, width = z.shape
+        step = max(1, height * width // _SAMPLES)
+        return cls(z.reshape(-1)[::step], z[:, ::step], z.T[:, ::step])
+
+    def suffice(self) -> bool:
+        """Whether enough of the depths are known."""
+        return int(np.count_nonzero(np.isfinite(self.depths))) >= _LEAST_COUNT
+
+
 def estimate_noise(z: Array) -> Noise:
     """Estimate the noise of a map from its second differences in bins of depth.
 
@@ -59,13 +81,16 @@ def estimate_noise(z: Array) -> Noise:
     z : (H, W) float32 array
         NaN where the depth is unknown; some pixel is known.
     """
-    every = z.ravel()[:: max(1, z.size // _SAMPLES)]
-    every = every[np.isfinite(every)]
-    if every.size < _LEAST_COUNT:
-        every = z[np.isfinite(z)]
+    samples = Samples.of(z)
+    return noise_of(samples if samples.suffice() else samples._replace(depths=z))
+
+
+def noise_of(samples: Samples) -> Noise:
+    """Estimate the noise of a map from samples; some depth is known."""
+    every = samples.depths[np.isfinite(samples.depths)]
     least = _LEAST_NOISE * abs(float(np.median(every)))
     edges = np.quantile(every, np.linspace(0, 1, _BINS + 1))
-    deviations = np.fmin(*(_deviations(*_second_differences(q), edges) for q in (z, z.T)))
+    deviations = np.fmin(*(_deviations(*_second_differences(q), edges) for q in samples[1:]))
     measured = deviations > 0
     if np.count_nonzero(measured) < 2:
         return Noise(least, 0.0)
@@ -76,7 +101,7 @@ def estimate_noise(z: Array) -> Noise:
 
 def _second_differences(z: Array) -> tuple[Array, Array]:
     """Depths, and second differences along columns there, in units of the noise of one pixel."""
-    z = np.ascontiguousarray(z[:, :: max(1, z.size // _SAMPLES)])
+    z = np.ascontiguousarray(z)
     depths, sizes = [], []
     for stride in (1, 2):
         d = np.abs(z[2 * stride :] - 2 * z[stride:-stride] + z[: -2 * stride]) / np.sqrt(6)

@@ -23,7 +23,7 @@ from bilateral.tasks.depth.video.whole import VideoInput, refine_video
 
 Array = NDArray[Any]
 
-_MOST_SIZES = 1e6
+MOST_SIZES = 1e6
 """Values beyond this many times the median size are clipped, so that float32 can square them."""
 _NORMAL_MEDIAN = 0.6745
 """Median of |N(0, 1)|."""
@@ -228,7 +228,7 @@ def _noise_of_disparities(z: Array) -> Noise:
 def _in_sizes(values: Array, trust: Array, size: float) -> Array:
     """Return a map in units of its median size, in float32, NaN where it is unknown."""
     with np.errstate(over="ignore", invalid="ignore"):
-        z = np.clip(values / size, -_MOST_SIZES, _MOST_SIZES)
+        z = np.clip(values / size, -MOST_SIZES, MOST_SIZES)
     return np.where(trust > 0, z, np.nan).astype(np.float32)
 
 

@@ -14,13 +14,13 @@ Array = NDArray[Any]
 
 _JUMP_NOISES, _JUMP_PART = 4.0, 0.015
 """Two surfaces differ by this many times the noise, plus this part of the depth."""
-_LEAST_PIXELS, _LEAST_PART = 32, 3e-4
+_LEAST_PIXELS, LEAST_PART = 32, 3e-4
 """Smaller surfaces may be errors: pixels, and part of the image."""
-_SMALL_PIXELS = 8
+SMALL_PIXELS = 8
 """Still smaller ones are noise."""
 LARGE_PART = 3e-3
 """Part of the image of a surface that is certainly no speckle."""
-_LEAST_TRUST = 0.3
+LEAST_TRUST = 0.3
 """Pixels with less trust than this are no part of a surface."""
 
 
@@ -58,16 +58,21 @@ class Surfaces(NamedTuple):
 
 def find_surfaces(z: Array, noise: Noise, trust: Array | None = None) -> Surfaces:
     """Find the surfaces of an (H, W) float32 map, NaN where it is unknown."""
-    jump = (_JUMP_NOISES * noise.a, _JUMP_PART, _JUMP_NOISES * noise.b)
+    jump = jump_of(noise)
     doubt = find_doubt(z, jump)
-    barred = doubt if trust is None else doubt | (trust < _LEAST_TRUST)
+    barred = doubt if trust is None else doubt | (trust < LEAST_TRUST)
     sizes = surface_sizes(z, barred, jump)
-    kept = sizes >= least_pixels(z, _LEAST_PART)
+    kept = sizes >= least_pixels(z.size, LEAST_PART)
     low, high = np.min(z, initial=np.inf, where=kept), np.max(z, initial=-np.inf, where=kept)
-    small = (sizes >= _SMALL_PIXELS) & ~kept & (z >= low) & (z <= high)
+    small = (sizes >= SMALL_PIXELS) & ~kept & (z >= low) & (z <= high)
     return Surfaces(kept, small, doubt, sizes, jump)
 
 
-def least_pixels(z: Array, part: float) -> int:
-    """Return the least number of pixels of a surface with this part of the image."""
-    return max(_LEAST_PIXELS, round(part * z.size))
+def jump_of(noise: Noise) -> Polynomial:
+    """Return the smallest difference between surfaces."""
+    return _JUMP_NOISES * noise.a, _JUMP_PART, _JUMP_NOISES * noise.b
+
+
+def least_pixels(pixels: int, part: float) -> int:
+    """Return the least number of pixels of a surface with this part of an image."""
+    return max(_LEAST_PIXELS, round(part * pixels))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,33 +14,11 @@ from bilateral.filters.median import median
 from bilateral.filters.polish import polish
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
+from bilateral.tasks.superres import policy
 from bilateral.tasks.superres.noise import MapNoise
+from bilateral.tasks.superres.policy import PolishRule
 
 Array = NDArray[Any]
-
-_FILTER_SIGMAS = (16, 16)
-
-_ROUNDS = 2
-"""Rounds of back-projection. Each moves the block means about as far as their noise allows."""
-_ROUND_SMOOTHNESS = 0.7
-"""For confidences that sum to 1 over a low-resolution pixel of a noisy map."""
-_ROUND_ANCHOR = 0.25
-"""Weight of the last estimate, on the same scale. It preserves the values in holes and at vertices
-that few blocks cover."""
-_NOISY = 1.9
-"""A map is noisy if the roughness is less than this many times the noise. The smoothness falls with
-the square of the noise below that, down to 1 % of it."""
-_LEAST_RATIO = 0.1
-
-_EDGE_SIZE = 0.13
-"""Size of an edge on the graph of pixels, relative to the noise and the slopes."""
-_SLOPES = 2.0
-"""Weight of the slopes beside the noise."""
-_MOST_GAIN = 100.0
-"""Largest weight of a low-resolution pixel on the graph of pixels, relative to a noisy map's."""
-_COARSE_PASS = (1, 24)
-"""Rounds of reweighting and steps at lower resolutions. Their pixels are few."""
-_FINE_PASS = (2, 15)
 
 
 class Scene(NamedTuple):
@@ -53,8 +30,8 @@ class Scene(NamedTuple):
 
     def smooth(self, x: Array) -> Array:
         """Remove the blocks of grid cells and the noise of single vertices, as in the paper."""
-        x = domain_transform(x, self.pixels, *_FILTER_SIGMAS, reference_max=self.white)
-        return median(x, 5)
+        x = domain_transform(x, self.pixels, *policy.FILTER_SIGMAS, reference_max=self.white)
+        return median(x, policy.MEDIAN_SIZE)
 
 
 class LowResolution(NamedTuple):
@@ -69,13 +46,13 @@ class LowResolution(NamedTuple):
         shape = (x.shape[0], x.shape[1])
         levels = self.noise.levels(BlockMeans(self.values, shape).means(x))
         typical = float(np.median(levels[self.weights > 0]))
-        relative = (typical / np.maximum(levels, typical / 4)) ** 2
+        relative = (typical / np.maximum(levels, policy.LEAST_LEVEL * typical)) ** 2
         return BlockMeans(self.values, shape, gain * self.weights * relative)
 
 
 def noisiness(noise: MapNoise) -> float:
     """Return 1 for a noisy map, and less for one whose differences are mostly surface."""
-    return min(1.0, _NOISY * noise.level / noise.roughness) if noise.roughness > 0 else 1.0
+    return policy.noisiness(noise.level, noise.roughness)
 
 
 def fit_block_means(x: Array, low: LowResolution, scene: Scene) -> Array:
@@ -87,32 +64,26 @@ def fit_block_means(x: Array, low: LowResolution, scene: Scene) -> Array:
     low : LowResolution
     scene : Scene
     """
-    gain = 1 / max(noisiness(low.noise), _LEAST_RATIO) ** 2
-    solver = BilateralSolver(scene.grid, _ROUND_SMOOTHNESS)
-    for _ in range(_ROUNDS):
+    gain = policy.round_gain(noisiness(low.noise))
+    solver = BilateralSolver(scene.grid, policy.ROUND_SMOOTHNESS)
+    anchor = policy.round_anchor(low.values.size, x.size)
+    for _ in range(policy.ROUNDS):
         target, confidence = low.observe(x, gain).back_project(x)
-        anchor = _ROUND_ANCHOR * low.values.size / x.size
         total = confidence + anchor
         x = scene.smooth(solver.solve((confidence * target + anchor * x) / total, total))
-    factor = math.sqrt(x.size / low.values.size)
-    # Blocks of two pixels are the smallest that a reduced photograph can divide.
-    octaves = math.floor(math.log2(factor) + 1e-9) - 1
-    for photo in reversed(_pyramid(scene.pixels, low.values.shape, octaves)):
+    for photo in reversed(_pyramid(scene.pixels, low.values.shape)):
         reduced = reduce_map(x, (photo.shape[0], photo.shape[1]))
         # few steps reach far at a low resolution
-        change = _polish(reduced, low, photo, scene.white, _COARSE_PASS) - reduced
+        change = _polish(reduced, low, photo, scene.white, policy.COARSE_PASS) - reduced
         x = scene.smooth(x + resize.bilinear(change, x.shape))
-    return _polish(x, low, scene.pixels, scene.white, _FINE_PASS)
+    return _polish(x, low, scene.pixels, scene.white, policy.FINE_PASS)
 
 
-def _pyramid(pixels: Array, least: tuple[int, ...], octaves: int) -> list[Array]:
+def _pyramid(pixels: Array, least: tuple[int, ...]) -> list[Array]:
     """Return the photograph at a half, a quarter ... of its resolution, no smaller than `least`."""
     photos: list[Array] = []
-    for octave in range(1, octaves + 1):
-        rows, columns = (
-            max(m, round(n / 2**octave)) for n, m in zip(pixels.shape[:2], least, strict=True)
-        )
-        photos.append(reduce_map(photos[-1] if photos else pixels, (rows, columns)))
+    for shape in policy.coarse_shapes(pixels.shape[:2], least):
+        photos.append(reduce_map(photos[-1] if photos else pixels, shape))
     return photos
 
 
@@ -129,24 +100,17 @@ def reduce_map(image: Array, shape: tuple[int, int]) -> Array:
 def _polish(
     x: Array, low: LowResolution, pixels: Array, white: float, effort: tuple[int, int]
 ) -> Array:
-    """Polish x on the graph of pixels, with the block means as data.
-
-    In a noisy map, an edge is a step beyond the noise. In a map with little noise it is a step
-    beyond the slopes, and the data weigh more by as much as the noise is smaller.
-    """
-    noise = low.noise
-    unit = math.hypot(noise.level, _SLOPES * noise.slope)
-    gain = min((unit / noise.level) ** 2, _MOST_GAIN)
-    octaves = math.log2(math.sqrt(x.size / low.values.size))
+    """Polish x on the graph of pixels, with the block means as data."""
+    rule = PolishRule.of(low.noise.level, low.noise.slope, x.size, low.values.size)
     rounds, steps = effort
     return polish(
         x,
         pixels,
-        scale=_EDGE_SIZE * unit,
-        smoothness=6 * 2 ** (-(octaves - 1) / 2),
-        sigma_rgb=120 * 2 ** (-2 * (octaves - 1) / 3),
-        anchor=0.05 * 2**-octaves,
-        observation=low.observe(x, gain),
+        scale=rule.scale,
+        smoothness=rule.smoothness,
+        sigma_rgb=rule.sigma_rgb,
+        anchor=rule.anchor,
+        observation=low.observe(x, rule.gain),
         rounds=rounds,
         steps=steps,
         reference_max=white,

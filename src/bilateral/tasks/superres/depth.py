@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,18 +13,12 @@ from bilateral.filters import resize
 from bilateral.filters.block_means import BlockMeans
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
+from bilateral.tasks.superres import policy
 from bilateral.tasks.superres.block_fit import LowResolution, Scene, fit_block_means
 from bilateral.tasks.superres.noise import MapNoise
 from bilateral.tasks.superres.reliability import blend_with_bicubic
 
 Array = NDArray[Any]
-
-PRESETS = ("best", "fast", "paper")
-
-_SIGMAS = (8, 4, 3)
-_SMOOTHNESS = 0.6
-"""For confidences that sum to 1/4 over each low-resolution pixel, whatever the factor."""
-_PAPER_STEPS = 15
 
 
 @validation.keywords(photo="reference", depth="depth_lowres", target="depth_lowres")
@@ -89,7 +82,7 @@ def superres_depth(
     [1.0, 1.0, 3.0, 3.0]
     """
     validation.depth_not_swapped("superres_depth", "depth_lowres", depth_lowres, reference)
-    validation.choice("preset", preset, PRESETS)
+    validation.choice("preset", preset, policy.PRESETS)
     hole_values = validation.number_list("invalid", invalid)
     low = validation.lowres_depth("depth_lowres", depth_lowres, hole_values, dtype)
     hole_value = None
@@ -119,7 +112,7 @@ def superres_depth(
 
 
 def _scene(pixels: Array, white: float) -> Scene:
-    return Scene(BilateralGrid(pixels, *_SIGMAS, reference_max=white), pixels, white)
+    return Scene(BilateralGrid(pixels, *policy.SIGMAS, reference_max=white), pixels, white)
 
 
 def _enlarge_best(values: Array, weights: Array, pixels: Array, white: float) -> Array:
@@ -139,7 +132,7 @@ def _filled(low: Array) -> Array:
     if np.isfinite(low).all():
         return low
     pixel_grid = BilateralGrid.from_features(np.zeros((*low.shape, 0), np.uint8), (), 1)
-    smooth = BilateralSolver(pixel_grid, 0.01).solve(low)
+    smooth = BilateralSolver(pixel_grid, policy.FILL_SMOOTHNESS).solve(low)
     return np.where(np.isfinite(low), low, smooth)
 
 
@@ -148,9 +141,11 @@ def _enlarge(low: Array, weights: Array, scene: Scene, as_in_paper: bool) -> Arr
     target = resize.bicubic(low, scene.grid.shape)
     support = _support(weights, scene.grid.shape)
     solver = (
-        BilateralSolver(scene.grid, _SMOOTHNESS, method="paper", max_iterations=_PAPER_STEPS)
+        BilateralSolver(
+            scene.grid, policy.SMOOTHNESS, method="paper", max_iterations=policy.PAPER_STEPS
+        )
         if as_in_paper
-        else BilateralSolver(scene.grid, _SMOOTHNESS)
+        else BilateralSolver(scene.grid, policy.SMOOTHNESS)
     )
     return scene.smooth(solver.solve(target, support))
 
@@ -158,15 +153,7 @@ def _enlarge(low: Array, weights: Array, scene: Scene, as_in_paper: bool) -> Arr
 def _support(weights: Array, shape: tuple[int, ...]) -> Array:
     """Sum Gaussians at the centres of the low-resolution pixels, each of mass weight / 4."""
     factors = [n / m for n, m in zip(shape, weights.shape, strict=True)]
-    # sigma is a quarter of a low-resolution pixel: exp(-t^2 / (2 (1/4)^2))
-    support = resize.interpolate(weights, shape, lambda t: np.exp(-8 * t * t), 2)
+    support = resize.interpolate(weights, shape, policy.gaussian, 2)
     for factor in factors:
-        support /= 2 * _gaussian_sum(factor)
+        support /= policy.gaussian_mass(factor)
     return support
-
-
-def _gaussian_sum(factor: float) -> float:
-    """Sum a Gaussian of sigma = factor / 4 at the centre of a block over all pixels."""
-    reach = math.ceil(3 * factor)
-    x = np.arange(-reach, reach + 1) + (factor - 1) / 2 % 1
-    return float(np.exp(-8 * (x / factor) ** 2).sum())

@@ -8,18 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bilateral.tasks.superres import policy
+
 Array = NDArray[Any]
-
-_BINS = 8
-_LEAST_PER_BIN = 16
-_LEAST_NOISE = 1e-3
-"""Smallest level of the noise, relative to the range of the values."""
-_MEDIAN_DIFFERENCE = 0.954
-"""Median magnitude of the difference of two values with normal noise, relative to the noise."""
-
-_WHITE, _ROUGH = 1.7, 3.0
-"""Growth of the variance from one pixel to two, up to which differences are noise, and from which
-on they are surface. Measured: 1 to 1.6 in noisy maps, above 3.5 in most clean ones."""
 
 
 class MapNoise(NamedTuple):
@@ -49,17 +40,14 @@ class MapNoise(NamedTuple):
         residuals, values = _mixed_differences(v, 1)
         wide, _ = _mixed_differences(v, 2)
         near, far = _median_level(residuals), _median_level(wide)
-        growth = (far / near) ** 2 if near > 0 else 1.0
-        share = (_ROUGH - growth) / (_ROUGH - _WHITE)
-        residuals *= math.sqrt(min(max(share, 0.0), 1.0))
+        residuals *= math.sqrt(policy.noise_share(near, far))
         steps = np.concatenate([np.diff(v, axis=axis).ravel() for axis in (0, 1)])
         steps = np.abs(steps[np.isfinite(steps)])
         level = _median_level(residuals) or _least_level(v[known])
-        slope = float(np.median(steps)) if steps.size else 0.0
-        explained = _MEDIAN_DIFFERENCE * level
+        step = float(np.median(steps)) if steps.size else 0.0
         return cls(
             max(level, _least_level(v[known])),
-            math.sqrt(max(slope * slope - explained * explained, 0.0)),
+            policy.slope(step, level),
             float(np.sqrt(np.mean(steps * steps) / 2)) if steps.size else 0.0,
             residuals,
             values,
@@ -103,7 +91,7 @@ def noise_levels(residuals: Array, values: Array, at: Array) -> Array:
     array
         Like `at`, above 0.
     """
-    bins = max(1, min(_BINS, values.size // _LEAST_PER_BIN))
+    bins = policy.bins(values.size)
     order = np.argsort(values, kind="stable")
     parts = [part for part in np.array_split(order, bins) if part.size > 0]
     centres = [np.median(values[part]) for part in parts]
@@ -112,9 +100,9 @@ def noise_levels(residuals: Array, values: Array, at: Array) -> Array:
 
 
 def _median_level(residuals: Array) -> float:
-    return 1.4826 * float(np.median(np.abs(residuals))) if residuals.size else 0.0
+    return policy.MEDIAN_LEVEL * float(np.median(np.abs(residuals))) if residuals.size else 0.0
 
 
 def _least_level(values: Array) -> float:
-    low, high = np.percentile(values, [5, 95])
-    return float(_LEAST_NOISE * (high - low) or _LEAST_NOISE * abs(float(high)) or 1.0)
+    low, high = np.percentile(values, policy.PERCENTILES)
+    return policy.least_level(float(low), float(high))

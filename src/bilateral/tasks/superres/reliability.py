@@ -8,7 +8,6 @@ data must look like noise. A photograph of nothing but noise never helps.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,33 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral.filters import resize
+from bilateral.tasks.superres import policy
 from bilateral.tasks.superres.block_fit import LowResolution, noisiness, reduce_map
 from bilateral.tasks.superres.noise import MapNoise
 
 Array = NDArray[Any]
 Enlarge = Callable[[LowResolution, Array], Array]
-
-_LEAST_SIZE = 8
-"""Rows and columns of the smallest map that is tested."""
-_TILE = 8
-"""Rows and columns of a part of the map with a trust of its own."""
-_WHOLE_MAP = 2.0
-"""Weight of the whole map in the trust of a part."""
-_NOISE = 2.0
-"""Weight of full trust, in units of the noise's variance. The halved map shares its noise with the
-map, which favours the bicubic one; and a noisy map needs the photograph."""
-_MIDDLE, _PER_OCTAVE, _WIDTH = 0.28, 0.07, 0.2
-"""Share of the guided map in the best prediction at which the trust is a half; how much lower that
-share is for each octave of the factor above the first; and the range from no trust to full."""
-
-_WHITE, _STRUCTURE = 0.2, 0.5
-"""Mean product of neighbouring residuals, relative to the variance of the noise, up to which they
-are noise, and from which on the guided map is wrong."""
-_LITTLE_NOISE, _NOISE_ALONE = 0.1, 0.4
-"""Noisiness up to which residuals tell nothing, and from which on they tell all."""
-_NO_COHERENCE, _COHERENCE = 0.15, 0.35
-"""Correlation of neighbouring pixels up to which a photograph is noise, and from which on it is
-none. Averages over the blocks of a map hide such noise from the other tests."""
 
 
 def blend_with_bicubic(x: Array, low: LowResolution, pixels: Array, enlarge: Enlarge) -> Array:
@@ -58,7 +36,7 @@ def blend_with_bicubic(x: Array, low: LowResolution, pixels: Array, enlarge: Enl
     enlarge : function of (low, pixels)
         Enlarges a map with a photograph.
     """
-    if min(low.values.shape) < _LEAST_SIZE:
+    if min(low.values.shape) < policy.LEAST_SIZE:
         return x
     trust = _trust(low, reduce_map(pixels, low.values.shape), x.size / low.values.size, enlarge)
     trust = trust * _trust_of_noise(x, low, pixels)
@@ -84,8 +62,10 @@ def _trust(low: LowResolution, pixels: Array, area: float, enlarge: Enlarge) -> 
     values, known = low.values, low.weights > 0
     half = (values.shape[0] // 2, values.shape[1] // 2)
     share_known = reduce_map(known.astype(values.dtype), half)
-    reduced = reduce_map(np.where(known, values, 0), half) / np.maximum(share_known, 0.25)
-    whole = share_known > 0.5
+    reduced = reduce_map(np.where(known, values, 0), half) / np.maximum(
+        share_known, policy.LEAST_KNOWN
+    )
+    whole = share_known > policy.MOST_KNOWN
     if not whole.any():
         return np.ones((1, 1), values.dtype)
     reduced = np.where(whole, reduced, reduce_map(values, half)).astype(values.dtype)
@@ -94,16 +74,14 @@ def _trust(low: LowResolution, pixels: Array, area: float, enlarge: Enlarge) -> 
     bicubic = _bicubic(halved, values.shape)
     # least squares: values = bicubic + share * (guided - bicubic)
     product, square = ((values - bicubic) * (guided - bicubic), (guided - bicubic) ** 2)
-    tiles = tuple(math.ceil(n / _TILE) for n in values.shape)
-    product, square = (
-        reduce_map(np.where(known, term, 0), (tiles[0], tiles[1])) for term in (product, square)
-    )
-    prior = _WHOLE_MAP * square.mean()
-    noise = _NOISE * low.noise.level**2
+    tiles = policy.tiles(values.shape)
+    product, square = (reduce_map(np.where(known, term, 0), tiles) for term in (product, square))
+    prior = policy.WHOLE_MAP * square.mean()
+    noise = policy.TRUST_NOISE * low.noise.level**2
     share_of_map = product.sum() / max(square.sum(), np.finfo(values.dtype).tiny)
     share = (product + prior * share_of_map + noise) / (square + prior + noise)
-    middle = _MIDDLE - _PER_OCTAVE * (math.log2(area) / 2 - 1)
-    trust: Array = np.clip((share - middle) / _WIDTH + 0.5, 0, 1).astype(values.dtype)
+    middle = policy.trust_middle(area)
+    trust: Array = np.clip((share - middle) / policy.TRUST_WIDTH + 0.5, 0, 1).astype(values.dtype)
     return trust
 
 
@@ -115,8 +93,8 @@ def _trust_of_noise(x: Array, low: LowResolution, pixels: Array) -> Array:
     which bicubic enlargement keeps.
     """
     values, known = low.values, low.weights > 0
-    tiles = (math.ceil(values.shape[0] / _TILE), math.ceil(values.shape[1] / _TILE))
-    noisy = np.clip((noisiness(low.noise) - _LITTLE_NOISE) / (_NOISE_ALONE - _LITTLE_NOISE), 0, 1)
+    tiles = policy.tiles(values.shape)
+    noisy = policy.residual_weight(noisiness(low.noise))
     if noisy == 0:
         return np.ones(tiles, values.dtype)
     residual = values - reduce_map(x, (values.shape[0], values.shape[1]))
@@ -124,7 +102,9 @@ def _trust_of_noise(x: Array, low: LowResolution, pixels: Array) -> Array:
     # Products across the border are those of strangers, with a mean of 0.
     products = [residual * np.roll(residual, -1, axis) for axis in (0, 1)]
     power = sum(reduce_map(product, tiles) for product in products) / 2
-    white = np.clip((_STRUCTURE - power) / (_STRUCTURE - _WHITE), 0, 1)
+    white = np.clip(
+        (policy.STRUCTURE_POWER - power) / (policy.STRUCTURE_POWER - policy.WHITE_POWER), 0, 1
+    )
     return np.asarray(1 - noisy * (1 - white * _coherence(pixels)), values.dtype)
 
 
@@ -132,8 +112,5 @@ def _coherence(pixels: Array) -> float:
     """Return 0 for a photograph of noise alone, in which no two neighbours are alike, else 1."""
     p = pixels.astype(np.float32)
     variance = float(p.var(axis=(0, 1), dtype=np.float64).sum())
-    if variance == 0:
-        return 1.0
     steps = [np.square(np.diff(p, axis=axis)).sum(axis=2).mean(dtype=np.float64) for axis in (0, 1)]
-    correlation = 1 - float(np.mean(steps)) / (2 * variance)
-    return float(np.clip((correlation - _NO_COHERENCE) / (_COHERENCE - _NO_COHERENCE), 0, 1))
+    return policy.coherence(variance, float(np.mean(steps)))

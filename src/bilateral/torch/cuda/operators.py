@@ -19,6 +19,8 @@ from bilateral.backends.cuda.grid.splat import slice_, splat
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch import handles, inputs
 from bilateral.torch.cuda import adjoint, recording_cache
+from bilateral.torch.cuda.planar import solve as planes
+from bilateral.torch.cuda.planar.solve import PlaneProblem
 from bilateral.torch.cuda.recording_cache import ReplayedSolve, retry_without_recordings
 from bilateral.torch.cuda.solve import Inputs
 from bilateral.torch.cuda.solve import solve as solve_batch
@@ -67,6 +69,8 @@ def solve(warn: Warn, *arguments: Any) -> tuple[Tensor, Tensor]:
     layout, batch = _converted(*tensors)
     earlier_systems = handles.find(like)
     earlier = None if earlier_systems is None else earlier_systems[0]
+    if options.solve.planar:
+        return _solve_planes(warn, layout, batch, options, earlier)
     if batch.values.is_cuda and not isinstance(earlier, System):
         solution = recording_cache.solve(batch, options, earlier=earlier)
         if solution is not None:
@@ -76,6 +80,32 @@ def solve(warn: Warn, *arguments: Any) -> tuple[Tensor, Tensor]:
     x, system, outcome = solve_batch(batch, options, batch_grid)
     warn(outcome, options)
     return layout.maps(x), handles.keep([system] * layout.count)
+
+
+def _solve_planes(
+    warn: Warn, layout: _Layout, batch: Inputs, options: LayerOptions, earlier: Any
+) -> tuple[Tensor, Tensor]:
+    known = earlier if isinstance(earlier, System | PlaneProblem) else None
+    problem = PlaneProblem(batch, options, known)
+    x, outcome = problem.solve(batch.values.dtype)
+    warn(outcome, options)
+    return layout.maps(x), handles.keep([problem] * layout.count, problem.content)
+
+
+@retry_without_recordings
+def apply_planes(warn: Warn, *arguments: Any) -> Tensor:
+    """Compute M g or M^T g of the planar model."""
+    handle, reference, g, confidence, smoothness, transposed, options = _with_options(arguments)
+    layout, batch = _converted(reference, g, confidence, smoothness)
+    problems = handles.find(handle)
+    if problems is not None and len(problems) == layout.count:
+        problem = problems[0]
+    else:
+        other = batch._replace(values=torch.zeros_like(batch.values))
+        problem = planes.rebuild(other, options, handle.expand(layout.count).tolist())
+    out, outcome = problem.apply(batch.values, transposed=transposed)
+    warn(outcome, options)
+    return layout.maps(out)
 
 
 @retry_without_recordings

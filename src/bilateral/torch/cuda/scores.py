@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bilateral import validation
 from bilateral.tasks.segmentation import policy
-from bilateral.torch.inputs import is_wide
-from bilateral.torch.segmentation_batch import SegmentationBatch, as_array
+from bilateral.torch.inputs import as_array, is_wide
+from bilateral.torch.segmentation_batch import SegmentationBatch
 
 
 class ScoreStats(NamedTuple):

@@ -14,7 +14,7 @@ from torch import Tensor
 from bilateral.backends.cuda.grid.splat import slice_, splat_weighted
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
 from bilateral.backends.cuda.solve import pcg
-from bilateral.backends.cuda.solve.input_stats import compute_input_stats
+from bilateral.backends.cuda.solve.input_stats import InputStats, compute_input_stats
 from bilateral.numerics import policy
 from bilateral.torch.cuda.batch_grid import BatchGrid, build_batch_grid
 from bilateral.torch.cuda.system import (
@@ -49,12 +49,7 @@ def solve(
     batch_grid = batch_grid or build_batch_grid(reference, options)
     grid = batch_grid.grid
     stats = compute_input_stats(values, weights, grid.shape[0])
-    if bool(stats.invalid_weights.any()):
-        raise ValueError(
-            "confidence: expected finite numbers, 0 or above, got others. "
-            "Set it to 0 where there is no data."
-        )
-    _check_weight_sums(stats.weight_sum)
+    check_weights(stats)
     weight, b = splat_weighted(grid, values, weights)
     system, trusted = _set_up(
         batch_grid, weight, float(stats.weight_sum.min()), smoothness, options
@@ -79,8 +74,14 @@ def accept_tolerance(outcome: pcg.Outcome, options: LayerOptions) -> pcg.Outcome
     return outcome._replace(converged=converged)
 
 
-def _check_weight_sums(weight_sums: Tensor) -> None:
-    """Raise if an image has no known pixel."""
+def check_weights(stats: InputStats) -> None:
+    """Raise if a confidence is invalid, or if an image has no known pixel."""
+    if bool(stats.invalid_weights.any()):
+        raise ValueError(
+            "confidence: expected finite numbers, 0 or above, got others. "
+            "Set it to 0 where there is no data."
+        )
+    weight_sums = stats.weight_sum
     if bool((weight_sums > 0).all()):
         return
     error = ValueError(

@@ -23,6 +23,12 @@ def over_coarse_sums(grid: Grid, values: Tensor, factors: Tensor) -> Tensor:
     return _coarse(grid, values, None, factors, over=True)
 
 
+def coarse_sums(grid: Grid, values: Tensor) -> Tensor:
+    """Return P values for (room, K) values: the sums over the vertices below coarse vertices."""
+    ones = torch.ones_like(grid.pyramid.pull)
+    return _coarse(grid, values.contiguous(), None, ones)
+
+
 def push_pull(grid: Grid, values: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return H v of (room, K): the value of each vertex plus its means over all coarser levels.
 

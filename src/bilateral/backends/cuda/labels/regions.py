@@ -30,11 +30,27 @@ def find_regions(labels: Tensor) -> Regions:
     """Find the regions of (H, W) int32 labels."""
     height, width = labels.shape
     count = labels.numel()
-    start, parent, root = (torch.empty_like(labels) for _ in range(3))
-    size = torch.zeros(count, dtype=torch.int32, device=labels.device)
+    start, parent = (torch.empty_like(labels) for _ in range(2))
     grid = (triton.cdiv(count, _BLOCK),)
     _find_runs[(height,)](labels, start, parent, width, BLOCK=_BLOCK)
     _join_rows[grid](labels, parent, count, width, BLOCK=_BLOCK)
+    return collect_regions(start, parent)
+
+
+def collect_regions(start: Tensor, parent: Tensor) -> Regions:
+    """Return the regions of pixels whose runs are joined.
+
+    Parameters
+    ----------
+    start : Tensor
+        (H, W) int32: first pixel of each pixel's run.
+    parent : Tensor
+        (H, W) int32: at the start of a run, an earlier pixel of its region, or itself.
+    """
+    count, width = start.numel(), start.shape[1]
+    root = torch.empty_like(start)
+    size = torch.zeros(count, dtype=torch.int32, device=start.device)
+    grid = (triton.cdiv(count, _BLOCK),)
     _shorten[grid](start, parent, count, BLOCK=_BLOCK)
     _find_roots[grid](start, parent, root, size, count, width, BLOCK=_BLOCK)
     return Regions(root, size)
@@ -94,8 +110,13 @@ def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
     inner = meets & (i % width > 0)
     inner &= tl.load(labels + i - 1, mask=inner, other=-2) == label
     inner &= tl.load(labels + i - width - 1, mask=inner, other=-2) == label
-    active = meets & ~inner
-    a, b = i, tl.where(active, i - width, i)
+    join_roots(parent, i, i - width, meets & ~inner)
+
+
+@triton.jit
+def join_roots(parent, a, b, active):
+    """Join the regions of the pixels a and b where `active`."""
+    b = tl.where(active, b, a)
     while tl.max(active.to(tl.int32), 0) > 0:
         high, low = tl.maximum(a, b), tl.minimum(a, b)
         # If `high` was no root, its former parent must be joined to `low`, too.

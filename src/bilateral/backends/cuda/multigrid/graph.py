@@ -8,11 +8,13 @@ consecutive in memory, with gaps between rows.
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.backends.cuda.grid.edges import read_neighbours
+from bilateral.backends.cuda.constants import constant
+from bilateral.backends.cuda.grid.edges import Edges, read_neighbours
 
 _LANES = 8
 """Threads that share the links of a coarse row."""
@@ -89,6 +91,29 @@ class Graph:
         rows = max(1, max(16, _THREADS // padded) // _LANES)
         constants = {"D": 0, "STEP": _LINKS_AT_ONCE, "LANES": _LANES, "BLOCK": rows}
         return {**constants, "num_warps": _THREADS // 32}
+
+
+def grid_graph(
+    edges: Edges, n: Tensor, blur: tuple[float, float, float], first_vertex: Tensor
+) -> Graph:
+    """Return the grid as a graph, whose degree, nearest and least are still to be written.
+
+    The parameters are those of `Hierarchy`.
+    """
+    return Graph(
+        room=edges.room,
+        total=first_vertex[-1:],
+        starts=first_vertex,
+        to=edges.to,
+        n=n,
+        factors=constant(tuple(blur[1:]), n.dtype, n.device),
+        weight=None,
+        first=edges.words,
+        last=None,
+        degree=torch.empty_like(n),
+        nearest=torch.empty(edges.room, dtype=torch.int32, device=n.device),
+        least=torch.empty(edges.room, dtype=torch.float32, device=n.device),
+    )
 
 
 @triton.jit

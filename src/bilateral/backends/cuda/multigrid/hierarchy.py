@@ -13,7 +13,7 @@ from torch import Tensor
 from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.grid.edges import Edges
 from bilateral.backends.cuda.multigrid.coarsening import Transfer, coarsen
-from bilateral.backends.cuda.multigrid.graph import Graph
+from bilateral.backends.cuda.multigrid.graph import Graph, grid_graph
 from bilateral.backends.cuda.multigrid.matching import find_nearest
 from bilateral.backends.cuda.multigrid.small_levels import SmallLevels
 
@@ -52,20 +52,7 @@ class Hierarchy:
         rooms: Rooms | None = None,
         first_small: int | None = None,
     ) -> None:
-        grid = Graph(
-            room=edges.room,
-            total=first_vertex[-1:],
-            starts=first_vertex,
-            to=edges.to,
-            n=n,
-            factors=constant(tuple(blur[1:]), n.dtype, n.device),
-            weight=None,
-            first=edges.words,
-            last=None,
-            degree=torch.empty_like(n),
-            nearest=torch.empty(edges.room, dtype=torch.int32, device=n.device),
-            least=torch.empty(edges.room, dtype=torch.float32, device=n.device),
-        )
+        grid = grid_graph(edges, n, blur, first_vertex)
         find_nearest(grid)
         self.graphs: list[Graph] = [grid]
         self.transfers: list[Transfer] = []

@@ -60,7 +60,7 @@ class VCycle:
     ) -> None:
         self._hierarchy = hierarchy
         self._colours = colours
-        self._omegas = _jacobi_omegas(degree)
+        self._omegas = jacobi_omegas(degree)
         self._diagonals = diagonals = Diagonals(
             hierarchy, weight, smoothness, level_stiffness, faint_epsilons
         )
@@ -200,7 +200,7 @@ class _Vectors:
         self.x = [(allocate(room), allocate(room)) for room in (0, *coarse_rooms)]
 
 
-def _jacobi_omegas(degree: int) -> list[float]:
+def jacobi_omegas(degree: int) -> list[float]:
     """Return the lengths of Jacobi steps that together make a Chebyshev polynomial."""
     if degree == 1:
         return [_OMEGA]

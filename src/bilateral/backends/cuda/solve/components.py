@@ -16,9 +16,12 @@ _SHORTCUTS = 4
 """Times that paths are halved after each hooking of roots."""
 
 
-def with_data(grid: Grid, weight: Tensor) -> Tensor:
-    """Return whether each vertex is connected to a vertex with a weight above 0."""
-    root = find_components(grid.edges)
+def with_data(grid: Grid, weight: Tensor, root: Tensor | None = None) -> Tensor:
+    """Return whether each vertex is connected to a vertex with a weight above 0.
+
+    `root` has the components, if they were found already.
+    """
+    root = find_components(grid.edges) if root is None else root
     marks = torch.zeros_like(root)
     count = root.shape[0]
     _mark_roots[(triton.cdiv(count, _BLOCK),)](root, weight, marks, count, BLOCK=_BLOCK)
@@ -84,17 +87,20 @@ def _sum_segments(rows: Tensor, sizes: Tensor) -> Tensor:
     return torch.segment_reduce(rows, "sum", lengths=sizes.long(), axis=0)
 
 
-def find_components(edges: Edges) -> Tensor:
+def find_components(edges: Edges, *, space: bool = True, features: bool = True) -> Tensor:
     """Return the lowest vertex of each vertex's component.
 
-    Each round hooks roots to lower roots, then shortens the paths to the roots.
+    Each round hooks roots to lower roots, then shortens the paths to the roots. `space` and
+    `features` tell whether edges along x and y, and along the features, connect.
     """
+    directions = edges.directions
+    used = {"FIRST": 0 if space else 4, "END": directions if features else 4}
     count = edges.room
     root = torch.arange(count, dtype=torch.int32, device=edges.to.device)
     programs = (triton.cdiv(count, _BLOCK),)
     while True:
         before = root.clone()
-        _hook_roots[programs](before, *edges, root, count, D=edges.directions, BLOCK=_BLOCK)
+        _hook_roots[programs](before, *edges, root, count, **used, D=directions, BLOCK=_BLOCK)
         for _ in range(_SHORTCUTS):
             root = root.index_select(0, root)
         if torch.equal(before, root):
@@ -102,13 +108,23 @@ def find_components(edges: Edges) -> Tensor:
 
 
 @kernel()
-def _hook_roots(before, words, to, root, count, D: tl.constexpr, BLOCK: tl.constexpr):
+def _hook_roots(
+    before,
+    words,
+    to,
+    root,
+    count,
+    FIRST: tl.constexpr,
+    END: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count
     root_i = tl.load(before + i, mask=mask, other=0)
     lowest = root_i
     neighbours = read_neighbours(words, to, i, mask, D)
-    for e in tl.static_range(D):
+    for e in tl.static_range(FIRST, END):
         exists, j = neighbours[e]
         root_j = tl.load(before + j, mask=exists, other=2147483647)
         lowest = tl.minimum(lowest, root_j)

@@ -42,17 +42,27 @@ _LEVELS = 4.0
 
 def is_matched(z: Array, guide: validation.Reference, surfaces: Surfaces) -> bool:
     """Return whether an (H, W) map, NaN where unknown, looks like one of stereo matching."""
-    known = np.isfinite(z)
-    count = np.count_nonzero(known)
-    if count < _LEAST_KNOWN * z.size:
-        return False
-    large = surfaces.sizes >= least_pixels(z, LARGE_PART)
-    doubtful = np.count_nonzero(surfaces.doubt)
-    outside = count - doubtful - np.count_nonzero(large)
-    least = _LEAST_DISORDER if count >= _DENSE * z.size else _HOLED_DISORDER
-    if doubtful * outside < least * count**2:
+    large = surfaces.sizes >= least_pixels(z.size, LARGE_PART)
+    masks = np.isfinite(z), surfaces.doubt, large
+    if not is_disordered(z.size, *(int(np.count_nonzero(mask)) for mask in masks)):
         return False
     return _alignment(z, guide, surfaces) < _LEAST_ALIGNMENT
+
+
+def is_disordered(pixels: int, known: int, doubtful: int, large: int) -> bool:
+    """Return whether a map has as many errors as those of matching, by its numbers of pixels.
+
+    Parameters
+    ----------
+    pixels : int
+        All pixels of the map.
+    known, doubtful, large : int
+        Known pixels, doubtful ones, and those of large surfaces.
+    """
+    if known < _LEAST_KNOWN * pixels:
+        return False
+    least = _LEAST_DISORDER if known >= _DENSE * pixels else _HOLED_DISORDER
+    return doubtful * (known - doubtful - large) >= least * known**2
 
 
 def _alignment(z: Array, guide: validation.Reference, surfaces: Surfaces) -> float:

@@ -1,0 +1,1 @@
+"""Depth maps of cameras on CUDA devices: the kernels of `core/depth/`."""

@@ -1,0 +1,1 @@
+"""The planar model on CUDA devices: solves, and their derivatives."""

@@ -1,0 +1,213 @@
+"""Refine maps of depth cameras on a CUDA device: the recipe of `tasks/depth/frame.py`.
+
+The noise, the surfaces and their growth into holes are computed on the device, with the constants
+of the recipe. The host reads a few numbers in between, and still does three stages: the planar
+solve, the snap and the polish. Maps that go another way than most (maps of matching, enlarged ones,
+all that raises an error or a warning) are refined by the task for arrays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bilateral import validation
+from bilateral.backends.cpu import Polynomial
+from bilateral.backends.cuda.depth.doubt import find_doubt
+from bilateral.backends.cuda.depth.growth import grow_surfaces
+from bilateral.backends.cuda.depth.surface_sizes import surface_sizes
+from bilateral.tasks.depth import enlarged, fill
+from bilateral.tasks.depth import surfaces as recipe
+from bilateral.tasks.depth.depth_input import LEAST_WEIGHT
+from bilateral.tasks.depth.fill import Cells, PlaneUnit
+from bilateral.tasks.depth.matching.matched import is_disordered
+from bilateral.tasks.depth.noise import Noise, Samples, noise_of
+from bilateral.tasks.depth.polish_noise import polish_noise
+from bilateral.tasks.depth.refine import MOST_SIZES
+from bilateral.tasks.depth.snap import snap_edges
+from bilateral.tasks.depth.surfaces import Surfaces, jump_of, least_pixels
+from bilateral.torch.inputs import as_array, is_wide
+from bilateral.validation.depth_maps import SUSPICIOUS_ZEROS
+
+
+class CameraMap(NamedTuple):
+    """A depth map with its photograph, on one device."""
+
+    values: Tensor
+    """(H, W), real."""
+    image: Tensor
+    """(3 or 1, H, W)"""
+    confidence: Tensor | None
+    """(H, W)"""
+    mask: Tensor | None
+    """(H, W)"""
+
+
+class Input(NamedTuple):
+    """A valid map in units of its median size."""
+
+    z: Tensor
+    """(H, W) float32; NaN where it is unknown."""
+    trust: Tensor
+    """(H, W) float32: at most 1, and 0 where the map is unknown."""
+    size: float
+
+
+class DeviceSurfaces(NamedTuple):
+    """The fields of `Surfaces` as (H, W) tensors, and numbers of them."""
+
+    kept: Tensor
+    small: Tensor
+    doubt: Tensor
+    sizes: Tensor
+    jump: Polynomial
+    unit: PlaneUnit
+    all_kept: bool
+
+    def jump_at(self, z: Tensor) -> Tensor:
+        """Return the smallest difference between surfaces at depths."""
+        size = z.abs()
+        return self.jump[0] + size * (self.jump[1] + size * self.jump[2])
+
+    def confirmed(self, x: Tensor, z: Tensor) -> Tensor:
+        """Return the kept pixels, and those of small surfaces that are close to a solution `x`."""
+        return self.kept | (self.small & ((x - z).abs() <= self.jump_at(z)))
+
+    def on_host(self) -> Surfaces:
+        """Copy all to the host."""
+        kept, small, doubt, sizes = (as_array(part) for part in self[:4])
+        return Surfaces(kept, small, doubt, sizes, self.jump)
+
+
+def refine(
+    given: CameraMap, unknown: tuple[float, ...], cells: Cells, reference_max: float | None
+) -> Tensor | None:
+    """Return an (H, W) float64 map; None if the task for arrays has to refine it."""
+    checked = _check(given, unknown, reference_max)
+    if checked is None:
+        return None
+    z, trust, size = checked
+    noise = _noise(z)
+    if noise is None:
+        return None
+    surfaces = _find_surfaces(z, noise, trust)
+    if surfaces is None:
+        return None
+    unit = surfaces.unit
+    guide = validation.reference(np.moveaxis(as_array(given.image), 0, -1), reference_max)
+    measured, z = z, torch.where(surfaces.doubt, torch.nan, z)
+    x = z
+    if not surfaces.all_kept:
+        solution = _solve_planes(z, surfaces, trust, guide, cells)
+        confirmed = surfaces.confirmed(solution, z)
+        x = torch.where(confirmed, z, solution)
+        x = grow_surfaces(x, confirmed, measured, surfaces.jump, unit.inverse, fill.GROWTH)
+    return size * _snap_and_polish(x, surfaces, guide, noise).double()
+
+
+def _check(
+    given: CameraMap, unknown: tuple[float, ...], reference_max: float | None
+) -> Input | None:
+    """Bring a map to units of its median size; None if it is invalid or of size 0."""
+    image, mask = given.image, given.mask
+    if mask is not None and mask.is_floating_point():
+        return None
+    valid = torch.ones((), dtype=torch.bool, device=given.values.device)
+    if image.is_floating_point():
+        limited = reference_max is None
+        low = validation.LOWEST if limited else -torch.inf
+        high = validation.HIGHEST if limited else torch.inf
+        valid &= (image.isfinite() & (image >= low) & (image <= high)).all()
+    values = given.values.to(torch.float64 if is_wide(given.values.dtype) else torch.float32)
+    known = values.isfinite()
+    for value in unknown:
+        known &= values != value
+    if mask is not None:
+        known &= mask != 0
+    trust = known.float()
+    if given.confidence is not None:
+        weights = given.confidence.double()
+        valid &= (weights.isfinite() & (weights >= 0)).all()
+        largest = weights.amax()
+        weights = (weights / torch.where(largest > 0, largest, 1.0)).float()
+        known &= weights > LEAST_WEIGHT
+        trust = torch.where(known, weights, 0.0)
+    sizes = torch.where(known, values.abs(), torch.inf).view(-1).sort().values
+    count = known.sum()
+    middle = torch.stack([(count - 1).clamp(min=0) // 2, count // 2]).clamp(max=sizes.numel() - 1)
+    zeros = (known & (values == 0)).sum()
+    numbers = torch.stack([valid.double(), count.double(), zeros.double()])
+    ok, number, empty, low, high = torch.cat([numbers, sizes[middle].double()]).tolist()
+    if not ok or number == 0 or empty >= SUSPICIOUS_ZEROS * number or low + high == 0:
+        return None
+    size = (low + high) / 2
+    z = (values.double() / size).clamp(-MOST_SIZES, MOST_SIZES)
+    return Input(torch.where(trust > 0, z, torch.nan).float(), trust, size)
+
+
+def _noise(z: Tensor) -> Noise | None:
+    """Estimate the noise by samples; None if they do not suffice or the map was enlarged."""
+    samples = Samples.of(z)
+    parts = [*samples, _changes(z), _changes(z.T), z.isfinite().sum()]
+    on_host = torch.cat([part.reshape(-1).float() for part in parts]).cpu().numpy()
+    sizes = np.cumsum([part.numel() for part in parts])[:-1]
+    depths, columns, rows, changed_rows, changed_columns, known = np.split(on_host, sizes)
+    if known[0] >= enlarged.LEAST_KNOWN * z.numel():
+        blocks = enlarged.Blocks.beginning_at(changed_rows > 0, changed_columns > 0)
+        if blocks is not None:
+            return None
+    there = Samples(
+        depths, columns.reshape(samples.columns.shape), rows.reshape(samples.rows.shape)
+    )
+    return noise_of(there) if there.suffice() else None
+
+
+def _changes(z: Tensor) -> Tensor:
+    """Whether each row of a map differs from the row above; True for the first."""
+    above, below = z[:-1], z[1:]
+    same = (above == below) | (above.isnan() & below.isnan())
+    return torch.cat([same.new_ones(1), ~same.all(1)])
+
+
+def _find_surfaces(z: Tensor, noise: Noise, trust: Tensor) -> DeviceSurfaces | None:
+    """Find the surfaces; None if there are none, or for a map that looks like one of matching."""
+    jump = jump_of(noise)
+    doubt = find_doubt(z, jump)
+    sizes = surface_sizes(z, doubt | (trust < recipe.LEAST_TRUST), jump)
+    pixels = z.numel()
+    kept = sizes >= least_pixels(pixels, recipe.LEAST_PART)
+    low = torch.where(kept, z, torch.inf).amin()
+    high = torch.where(kept, z, -torch.inf).amax()
+    small = (sizes >= recipe.SMALL_PIXELS) & ~kept & (z >= low) & (z <= high)
+    large = sizes >= least_pixels(pixels, recipe.LARGE_PART)
+    counts = torch.stack([mask.sum() for mask in (z.isfinite(), doubt, large, kept)])
+    *numbers, lowest, highest = torch.cat([counts.double(), low[None], high[None]]).tolist()
+    known, doubtful, in_large, in_kept = map(int, numbers)
+    if in_kept == 0 or is_disordered(pixels, known, doubtful, in_large):
+        return None
+    unit = PlaneUnit.of_range(lowest, highest)
+    return DeviceSurfaces(kept, small, doubt, sizes, jump, unit, in_kept == pixels)
+
+
+def _solve_planes(
+    z: Tensor, surfaces: DeviceSurfaces, trust: Tensor, guide: validation.Reference, cells: Cells
+) -> Tensor:
+    """Solve for planes in the holes; on the host."""
+    target = torch.where(surfaces.kept | surfaces.small, z, torch.nan)
+    weights = torch.where(surfaces.small, fill.SMALL_TRUST, 1.0).float() * trust
+    solver = fill.plane_solver(cells.grid(guide))
+    u = solver.solve(surfaces.unit.to(as_array(target)), as_array(weights))
+    return torch.from_numpy(surfaces.unit.back(u)).to(z.device)
+
+
+def _snap_and_polish(
+    x: Tensor, surfaces: DeviceSurfaces, guide: validation.Reference, noise: Noise
+) -> Tensor:
+    """Move ragged edges and reduce noise; on the host."""
+    on_host = surfaces.on_host()
+    snapped, moved = snap_edges(as_array(x), on_host, guide, surfaces.unit)
+    polished = polish_noise(snapped, guide, on_host.kept & ~moved, noise)
+    return torch.from_numpy(polished).to(x.device)
