@@ -4,7 +4,6 @@ As in core/filters/block_means.hpp, a pixel on the border of two blocks belongs 
 There are no more blocks than pixels along an axis, so a pixel overlaps one or two blocks.
 """
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
