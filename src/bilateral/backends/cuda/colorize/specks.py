@@ -45,7 +45,7 @@ def vertex_kinds(
 ) -> Tensor:
     """Return the kind of each vertex of a grid with the weights of its strokes: (room,) uint8."""
     kinds = torch.empty(grid.room, dtype=torch.uint8, device=weight.device)
-    connected = grid.mass if with_data is None else with_data.to(torch.uint8)
+    connected = kinds if with_data is None else with_data.to(torch.uint8)
     _kinds[(triton.cdiv(grid.room, _BLOCK),)](
         grid.mass,
         weight,

@@ -25,6 +25,9 @@ class Numbers(NamedTuple):
     lowest: float
     highest: float
     """Limits of valid values of the gray picture, in its own unit."""
+    stroke_lowest: float
+    stroke_highest: float
+    """Limits of valid values of the strokes."""
     difference: float
     gray_chroma: float
     weights: tuple[float, ...]
@@ -143,7 +146,8 @@ def _find_strokes(
     kind = luma.dtype.element_ty
     white, stroke_white = tl.load(table), tl.load(table + 1)
     lowest, highest = tl.load(table + 2), tl.load(table + 3)
-    most_gray = tl.load(table + 5).to(tl.float32)
+    stroke_lowest, stroke_highest = tl.load(table + 4), tl.load(table + 5)
+    most_gray = tl.load(table + 7).to(tl.float32)
     u_scale, v_scale = (255 / white).to(kind), (255 / stroke_white).to(tl.float32)
     y_sum = tl.zeros((BLOCK,), kind)
     u_gray, v_gray = tl.zeros((BLOCK,), kind), tl.zeros((BLOCK,), kind)
@@ -153,8 +157,8 @@ def _find_strokes(
     for c in tl.static_range(3):
         before = tl.load(gray + (c % colours) * pixels + i, mask=inside, other=0)
         after = tl.load(scribbles + c * pixels + i, mask=inside, other=0)
-        of_y = tl.load(table + 6 + c).to(kind)
-        of_u, of_v = tl.load(table + 9 + c), tl.load(table + 12 + c)
+        of_y = tl.load(table + 8 + c).to(kind)
+        of_u, of_v = tl.load(table + 11 + c), tl.load(table + 14 + c)
         y_sum += of_y * before
         u_gray += of_u.to(kind) * before
         v_gray += of_v.to(kind) * before
@@ -162,15 +166,14 @@ def _find_strokes(
         known = (after - after) == 0
         finite = finite & known
         after = tl.where(known, after, 0)
-        valid_stroke = valid_stroke & (after >= lowest / white * stroke_white)
-        valid_stroke = valid_stroke & (after <= highest / white * stroke_white)
+        valid_stroke = valid_stroke & (after >= stroke_lowest) & (after <= stroke_highest)
         u += of_u.to(tl.float32) * after
         v += of_v.to(tl.float32) * after
         scaled = before.to(tl.float32) * (1 / white).to(tl.float32)
         difference += tl.abs(after * (1 / stroke_white).to(tl.float32) - scaled)
     if colours == 1:
         y_sum = tl.load(gray + i, mask=inside, other=0)
-    weight = tl.where(difference > tl.load(table + 4).to(tl.float32), 1.0, 0.0)
+    weight = tl.where(difference > tl.load(table + 6).to(tl.float32), 1.0, 0.0)
     if mode == 0:
         weight = tl.where(tl.load(marks + i, mask=inside, other=0) != 0, 1.0, 0.0)
     if mode == 1:

@@ -6,7 +6,6 @@ solve and how many specks are left.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -47,6 +46,7 @@ class _Picture(NamedTuple):
     mask: Tensor | None
     limits: tuple[float, float]
     """Of valid values of the photograph."""
+    stroke_limits: tuple[float, float]
 
 
 @retry_without_recordings
@@ -118,18 +118,24 @@ def _picture(batch: ColorizeBatch, i: int) -> _Picture | None:
     if mask is not None and mask.dtype.is_floating_point:
         return None
     gray = given if given.dtype == torch.float64 else given.float()
-    limits = -math.inf, math.inf
-    if given.dtype.is_floating_point and reference_max is None:
-        limits = validation.LOWEST, validation.HIGHEST
-    finite = torch.finfo(gray.dtype)
+    checked = given.dtype.is_floating_point and reference_max is None
+    checked_strokes = scribbles.dtype.is_floating_point and stroke_white == 1
     return _Picture(
         gray.contiguous(),
         white,
         scribbles.float().contiguous(),
         stroke_white,
         None if mask is None else (mask != 0).to(torch.uint8).contiguous(),
-        (max(limits[0], finite.min), min(limits[1], finite.max)),
+        _limits(gray.dtype, checked),
+        _limits(torch.float32, checked_strokes),
     )
+
+
+def _limits(dtype: torch.dtype, checked: bool) -> tuple[float, float]:
+    """Return the limits of valid values: those of a white of 1, or all finite numbers."""
+    if checked:
+        return validation.LOWEST, validation.HIGHEST
+    return torch.finfo(dtype).min, torch.finfo(dtype).max
 
 
 def _strokes(picture: _Picture, features: int) -> Strokes | None:
@@ -145,6 +151,7 @@ def _strokes(picture: _Picture, features: int) -> Strokes | None:
         picture.white,
         picture.stroke_white,
         *picture.limits,
+        *picture.stroke_limits,
         policy.STROKE_DIFFERENCE,
         policy.MAX_GRAY_CHROMA,
         tuple(color.RGB_TO_YUV.ravel().tolist()),
