@@ -33,6 +33,7 @@ test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python tha
 
 bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
 	$(PYTHON) -m benchmarks cuda $(if $(DATA),--data $(DATA))
+	$(PYTHON) -m benchmarks.cuda.tasks
 
 bench-cuda-cold: ## first calls on a CUDA device, without and with compiled kernels on disk
 	$(PYTHON) -m benchmarks cuda-cold

@@ -208,7 +208,7 @@ def _round(
         number = tl.sum(takes.to(tl.int32), 0)
         if number > 0:
             tl.atomic_add(control + 1 + slot, number)
-            n = tl.arange(0, 16)
-            v, w = tile_y + n // 3 - 1, tile_x + n % 3 - 1
-            around = (n < 9) & (v >= 0) & (v < tiles_y) & (w >= 0) & (w < tiles_x)
-            tl.store(active + (now % 2) * tiles + v * tiles_x + w, n * 0 + now, mask=around)
+            m = tl.arange(0, 16)
+            v, w = tile_y + m // 3 - 1, tile_x + m % 3 - 1
+            around = (m < 9) & (v >= 0) & (v < tiles_y) & (w >= 0) & (w < tiles_x)
+            tl.store(active + (now % 2) * tiles + v * tiles_x + w, m * 0 + now, mask=around)
