@@ -33,7 +33,9 @@ def tasks(pixels: Array, repeats: int, size: tuple[int, int] = FULL_HD) -> dict[
     }
 
 
-def cases(photo: Tensor, square: Tensor) -> dict[str, tuple[Callable[..., Tensor], tuple[Any, ...]]]:
+def cases(
+    photo: Tensor, square: Tensor
+) -> dict[str, tuple[Callable[..., Tensor], tuple[Any, ...]]]:
     """Return each task with its tensors, on the CPU."""
     rng = np.random.default_rng(0)
     depth = _depth(photo)
