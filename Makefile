@@ -29,7 +29,7 @@ test-slow: core-test-clang $(VENV)/installed-test ## the core with Clang, the sl
 test-all: test test-slow ## everything at full strength
 
 test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
-	$(PYTHON) -m pytest tests/backends/cuda tests/torch/cuda
+	$(PYTHON) -m pytest -p no:benchmark $(if $(shell $(PYTHON) -c 'import xdist' 2>&1),,-n auto --dist worksteal) tests/backends/cuda tests/torch/cuda tests/torch/tasks
 
 bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
 	$(PYTHON) -m benchmarks cuda $(if $(DATA),--data $(DATA))
