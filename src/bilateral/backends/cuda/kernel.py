@@ -159,7 +159,7 @@ def _make_describe(
             continue
         kinds.append(f"_k{i}_")
         body += [
-            f"if {name}.__class__ is _Tensor_:",
+            f"if isinstance({name}, _Tensor_):",
             f"    _k{i}_ = _pointers_[{name}.dtype]; _a_ = {name}.data_ptr(); _values_.append(_a_)",
             *([] if name in UNALIGNED else ["    _address_ |= _a_"]),
             f"elif {name} is None: _k{i}_ = None",
@@ -182,10 +182,7 @@ def _make_describe(
 
 
 def _kind_of_number(value: Any, one: bool, values: list[Any]) -> Any:
-    """Return the kind of an argument that is no plain tensor, and append its value if needed."""
-    if isinstance(value, torch.Tensor):  # of a subclass
-        values.append(value.data_ptr())
-        return _POINTERS[value.dtype]
+    """Return the kind of a number, and append it if it is a run-time value."""
     if one and value == 1:
         return 1
     values.append(value)

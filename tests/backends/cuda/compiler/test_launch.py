@@ -72,6 +72,9 @@ def test_options_and_parameters_of_tensors_count(tensor):
         parameter, tensor, None, 2, 3, 0.5, True, BLOCK=8, num_warps=2, maxnreg=64
     )
     assert variant.types[0] == "*fp32"
+    assert variant.aligned
+    shifted = torch.nn.Parameter(tensor[1:])
+    assert not described(shifted, tensor, None, 2, 3, 0.5, True, BLOCK=8)[0].aligned
     assert variant.options == (("maxnreg", 64), ("num_warps", 2))
 
 
