@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
+.PHONY: help demo test test-slow test-all test-cuda lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -29,10 +29,17 @@ test-slow: core-test-clang $(VENV)/installed-test ## the core with Clang, the sl
 test-all: test test-slow ## everything at full strength
 
 test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
-	$(PYTHON) -m pytest tests/backends/cuda tests/torch/cuda
+	$(PYTHON) -m pytest -p no:benchmark $(if $(shell $(PYTHON) -c 'import xdist' 2>&1),,-n auto --dist worksteal) tests/backends/cuda tests/torch/cuda tests/torch/tasks
 
 bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
 	$(PYTHON) -m benchmarks cuda $(if $(DATA),--data $(DATA))
+	$(PYTHON) -m benchmarks.cuda.tasks
+
+bench-cuda-cold: ## first calls on a CUDA device, without and with compiled kernels on disk
+	$(PYTHON) -m benchmarks cuda-cold
+
+catalogue:       ## write the list of CUDA kernels to compile ahead of time anew (needs a GPU)
+	$(PYTHON) -m benchmarks.cuda.catalogue
 
 lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/ruff format --check .

@@ -6,6 +6,7 @@ import sys
 BENCHMARKS = {
     "speed": "benchmarks.speed.bench",
     "cuda": "benchmarks.cuda.bench",
+    "cuda-cold": "benchmarks.cuda.cold",
     "torch": "benchmarks.speed.layer",
     "cli": "benchmarks.speed.cli",
     "scale": "benchmarks.speed.scale",

@@ -244,6 +244,14 @@ API: dict[str, dict[str, str]] = {
             "sigma_xy=None, sigma_luma=8.0, sigma_chroma=8.0, reference_max=None, dtype=None, "
             "return_confidence=False)"
         ),
+        "colorize": (
+            "(gray, scribbles, mask=None, *, preset='best', sigma_xy=None, sigma_luma=None, "
+            "smoothness=None, reference_max=None)"
+        ),
+        "defocus": (
+            "(image, depth, focus, aperture, *, kind='depth', blades=None, rotation=0.0, "
+            "max_radius=None, linear=None)"
+        ),
         "domain_transform": (
             "(image, reference, sigma_xy, sigma_rgb, iterations=3, *, weights=None, "
             "reference_max=None)"
@@ -252,6 +260,12 @@ API: dict[str, dict[str, str]] = {
             "(depth, reference, confidence=None, *, preset='sensor', invalid=None, mask=None, "
             "sigma_xy=None, sigma_luma=8.0, sigma_chroma=8.0, scale=None, reference_max=None, "
             "dtype=None)"
+        ),
+        "median": "(image, size=5)",
+        "polish": (
+            "(image, reference, target=None, weights=None, *, scale, smoothness=4.0, "
+            "sigma_rgb=30.0, anchor=0.05, observation=None, rounds=2, steps=15, "
+            "reference_max=None)"
         ),
         "refine_segmentation": (
             "(probabilities, image, *, confidence='boundary', labels=False, logits=None, "
@@ -269,6 +283,10 @@ API: dict[str, dict[str, str]] = {
             "sigma_xy=8, sigma_luma=8, sigma_chroma=8, smoothness=4.0, blur='paper', "
             "tolerance=0.001, max_iterations=None, preconditioner='multigrid', model='constant', "
             "slope_smoothness=3.0, slope_ridge=0.001, clamp=True, reference_max=None)"
+        ),
+        "superres_depth": (
+            "(depth_lowres, reference, factor=None, preset='best', *, confidence=None, "
+            "invalid=None, keep_holes=False, reference_max=None, dtype=None)"
         ),
     },
 }

@@ -15,8 +15,8 @@ RGB_TO_YUV = np.array(
     ]
 )
 YUV_OFFSET = np.array([0.0, 128.0, 128.0])
-_CHROMA_TO_RGB = np.linalg.inv(RGB_TO_YUV)[:, 1:]
-_FAINT = 1e-9
+CHROMA_TO_RGB = np.linalg.inv(RGB_TO_YUV)[:, 1:]
+FAINT = 1e-9
 """Differences between channels below this fraction of white are rounding errors."""
 _BAND = 1 << 15
 """Pixels of a band: its temporary arrays stay in the cache of a core."""
@@ -98,11 +98,11 @@ def _color_band(
     luma: NDArray[Any], chroma: NDArray[np.float32], highest: float, out: NDArray[Any]
 ) -> None:
     """Write the RGB pixels of some rows to `out`."""
-    weights = (_CHROMA_TO_RGB * (highest / 255)).astype(luma.dtype)
+    weights = (CHROMA_TO_RGB * (highest / 255)).astype(luma.dtype)
     offsets = [_combine(chroma, row) for row in weights]
     up = np.maximum(np.maximum(offsets[0], offsets[1]), offsets[2])
     down = -np.minimum(np.minimum(offsets[0], offsets[1]), offsets[2])
-    least = highest * _FAINT
+    least = highest * FAINT
     room = np.minimum((highest - luma) / np.maximum(up, least), luma / np.maximum(down, least))
     saturation = np.clip(room, 0, 1)
     low, high = np.minimum(luma, 0), np.maximum(luma, highest)
@@ -135,7 +135,7 @@ def srgb_to_linear(values: NDArray[Any]) -> NDArray[np.float32]:
         the same curve, values below 0 its linear part.
     """
     if values.dtype.kind == "u":
-        return _linear_table(values.dtype.itemsize).take(values)
+        return linear_table(values.dtype.itemsize).take(values)
     v = values.astype(np.float32, copy=False)
     curve = ((np.maximum(v, 0) + np.float32(0.055)) / np.float32(1.055)) ** np.float32(2.4)
     light: NDArray[np.float32] = np.where(v <= np.float32(0.04045), v / np.float32(12.92), curve)
@@ -149,7 +149,7 @@ def linear_to_srgb(light: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     clipped: NDArray[np.float32] = np.clip(light, 0, 1)
     if dtype.itemsize == 1:
         root = np.rint(np.sqrt(clipped) * np.float32(65535)).astype(np.uint16)
-        return _srgb_table().take(root)
+        return srgb_table().take(root)
     values: NDArray[Any] = np.rint(_encode(clipped) * np.iinfo(dtype).max).astype(dtype)
     return values
 
@@ -162,14 +162,14 @@ def _encode(light: NDArray[Any]) -> NDArray[np.float32]:
 
 
 @functools.cache
-def _linear_table(size: int) -> NDArray[np.float32]:
+def linear_table(size: int) -> NDArray[np.float32]:
     """Linear light of every integer of `size` bytes, 1 or 2."""
     levels = 256**size
     return srgb_to_linear(np.arange(levels, dtype=np.float64) / (levels - 1))
 
 
 @functools.cache
-def _srgb_table() -> NDArray[np.uint8]:
+def srgb_table() -> NDArray[np.uint8]:
     """8-bit sRGB values by the square root of the light: their relation is nearly linear."""
     root = np.arange(65536) / 65535
     return np.rint(_encode(root * root) * 255).astype(np.uint8)

@@ -231,6 +231,8 @@ def test_the_report_renders() -> None:
         ["2.00", "met"],
         ["4,000", "MISSED"],
         ["1.20", "met"],
+        ["8.00", "met"],
+        ["1e-03", "met"],
         ["1e-04", "met"],
         ["all", "met"],
     ]
@@ -244,7 +246,7 @@ def test_a_quick_report_judges_no_times() -> None:
     assert "A quick run" in text
     assert "8192" not in text
     judged = [verdict for _, verdict in verdicts(text)]
-    assert judged == ["-", "-", "-", "-", "-", "met", "met"]
+    assert judged == ["-", "-", "-", "-", "-", "-", "met", "met", "met"]
 
 
 def test_the_benchmark_measures_all_that_its_report_shows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,16 @@ def test_info(call: Main) -> None:
     assert found["formats"]["PNG"] is True
 
 
+def test_info_warms_up_only_where_kernels_can_run(call: Main) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU, whose kernels would be compiled")
+    code, out, err = call("info", "--warm-up")
+    assert (code, out) == (1, "")
+    assert "no CUDA device" in err
+    assert "capability" in err
+
+
 COMMANDS = (
     "solve",
     "depth",

@@ -99,13 +99,24 @@ def demo(
 @app.command()
 def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    warm_up: Annotated[
+        bool, typer.Option("--warm-up", help="Compile the CUDA kernels, so that no call waits.")
+    ] = False,
+    capability: Annotated[
+        int | None,
+        typer.Option(
+            min=50, help="With --warm-up: compute capability to compile for, as 90; needs no GPU."
+        ),
+    ] = None,
 ) -> int:
-    """Show versions, threads, the GPU and the formats.
+    """Show versions, threads, the GPU and the formats; or compile the CUDA kernels.
 
-    Example: bilateral info
+    Example: bilateral info --warm-up
     """
     from bilateral.cli.commands import info
 
+    if warm_up or capability is not None:
+        return info.warm_up(capability)
     return info.print_info(as_json)
 
 

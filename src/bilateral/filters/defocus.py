@@ -9,22 +9,22 @@ from bilateral.backends import cpu
 
 Array = NDArray[Any]
 
-_MAX_RADIUS = cpu.LARGEST_BLUR
+MAX_RADIUS = cpu.LARGEST_BLUR
 _RADIUS_STEP = 0.125
 """Radii of neighbouring layers differ by this fraction of the radius, and by at least a pixel."""
-_SHARP = 1e-3
+SHARP = 1e-3
 """A blur with a smaller radius, in pixels, is invisible."""
 
 
 def cut_radius(radius: Array, most: float) -> Array:
     """Limit signed radii to `most` pixels, and to the largest radius that the core takes."""
-    most = min(most, _MAX_RADIUS)
+    most = min(most, MAX_RADIUS)
     return np.clip(radius, -most, most)
 
 
 def is_sharp(radius: Array) -> bool:
     """Whether no radius is large enough to be visible."""
-    return float(np.abs(radius).max()) < _SHARP
+    return float(np.abs(radius).max()) < SHARP
 
 
 def blur_layers(light: Array, radius: Array, blades: int, rotation: float) -> Array:
@@ -43,12 +43,12 @@ def blur_layers(light: Array, radius: Array, blades: int, rotation: float) -> Ar
     rotation : float
         Of the polygon, in radians.
     """
-    radii = _layer_radii(float(np.abs(radius).max()))
+    radii = layer_radii(float(np.abs(radius).max()))
     layers = np.copysign(np.interp(np.abs(radius), radii, np.arange(len(radii))), radius)
     return cpu.defocus(light, layers.astype(np.float32), radii, blades, rotation)
 
 
-def _layer_radii(most: float) -> list[float]:
+def layer_radii(most: float) -> list[float]:
     """The radius of each layer, from 0 for the sharp layer to at least `most`."""
     radii = [0.0, 1.0]
     while radii[-1] < most:

@@ -99,14 +99,15 @@ def defocus(
     aperture = validation.not_negative("aperture", aperture)
     corners = 0 if blades is None else validation.count("blades", blades, 3)
     angle = math.radians(validation.finite("rotation", rotation))
-    most = max(shape) / 8 if max_radius is None else validation.positive("max_radius", max_radius)
+    most = largest_radius(shape, max_radius)
     validation.finite_values("image", picture.pixels)
     if aperture == 0:
         return np.array(image)
     with np.errstate(over="ignore"):  # radii are cut, so they may be infinite here
         radius = aperture * (1 / z - 1 / focus if kind == "depth" else z - focus)
     radius = cut_radius(radius, most)
-    _warn_if_nothing_is_sharp(z, radius, focus, kind, stacklevel=4)
+    least = float(np.abs(radius).min())
+    warn_if_nothing_is_sharp(float(z.min()), float(z.max()), least, focus, kind, stacklevel=4)
     if is_sharp(radius):
         return np.array(image)
     dtype = picture.pixels.dtype
@@ -117,15 +118,21 @@ def defocus(
     return validation.as_dtype(out.reshape(np.shape(image)), np.asarray(image).dtype)
 
 
-def _warn_if_nothing_is_sharp(
-    z: Array, radius: Array, focus: float, kind: str, stacklevel: int
+def largest_radius(shape: tuple[int, int], max_radius: float | None) -> float:
+    """Return the radius at which blurs are cut: an eighth of the longer side by default."""
+    if max_radius is None:
+        return max(shape) / 8
+    return validation.positive("max_radius", max_radius)
+
+
+def warn_if_nothing_is_sharp(
+    low: float, high: float, least_radius: float, focus: float, kind: str, stacklevel: int
 ) -> None:
     """Warn if the focus is outside the range of the depths and blurs every pixel.
 
     A plane has no range: it is out of focus on purpose.
     """
-    low, high = float(z.min()), float(z.max())
-    if low == high or low <= focus <= high or np.abs(radius).min() < _SHARP_RADIUS:
+    if low == high or low <= focus <= high or least_radius < _SHARP_RADIUS:
         return
     hint = "Choose a focus within it."
     if focus != 0 and low <= 1 / focus <= high:

@@ -34,6 +34,7 @@ from bilateral.torch.tasks.depth import refine_depth
 from bilateral.torch.tasks.median import median
 from bilateral.torch.tasks.polish import polish
 from bilateral.torch.tasks.superres import superres_depth
+from bilateral.torch.warm_up import warm_up
 
 __all__ = [
     "BilateralSolver",
@@ -48,4 +49,5 @@ __all__ = [
     "solve",
     "solve_robust",
     "superres_depth",
+    "warm_up",
 ]

@@ -60,10 +60,12 @@ def solve(
         As for `bilateral.BilateralSolver`. Derivatives have a relative error of about ten
         tolerances. If the confidence needs a gradient, the solution itself is more exact.
     model, slope_smoothness, slope_ridge, clamp
-        As for `bilateral.BilateralSolver`; "planar" takes CPU tensors only. The clamp is part of
-        the derivatives: a clamped pixel follows the lowest or highest known value. With
-        ``slope_ridge=None``, each image has its own penalties, which are constants for derivatives.
-        With ``slope_ridge=0``, slopes that the data of a part do not determine are constants, too.
+        As for `bilateral.BilateralSolver`. The clamp is part of the derivatives: a clamped pixel
+        follows the lowest or highest known value. With ``slope_ridge=None``, each image has its own
+        penalties, which are constants for derivatives. With ``slope_ridge=0``, slopes that the data
+        of a part do not determine are constants, too. On a CUDA device, "planar" runs there like
+        "constant", forward and backward, but its kernels are launched one by one, without a
+        recording.
 
     Returns
     -------

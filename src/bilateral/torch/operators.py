@@ -26,7 +26,7 @@ from bilateral.numerics.adjoint import Adjoint, Outputs
 from bilateral.numerics.pcg import Outcome, divergence_message
 from bilateral.numerics.plane_adjoint import PlaneAdjoint
 from bilateral.torch import handles, inputs, vmap
-from bilateral.torch.options import SCHEMA, LayerOptions
+from bilateral.torch.options import FEATURE_CHANNELS, SCHEMA, LayerOptions
 from bilateral.torch.untraced import untraced
 
 Array = NDArray[Any]
@@ -361,7 +361,11 @@ def _map(
 def _grid(reference: Tensor, i: int, options: LayerOptions) -> BilateralGrid:
     """Build the grid of image i."""
     image = reference[min(i, reference.shape[0] - 1)].permute(1, 2, 0).numpy()
-    return BilateralGrid(image, **asdict(options.grid))
+    grid = options.grid
+    if image.shape[2] == FEATURE_CHANNELS:
+        sigmas = grid.sigma_luma, grid.sigma_chroma
+        return BilateralGrid.from_features(image, sigmas, grid.sigma_xy, blur=grid.blur)
+    return BilateralGrid(image, **asdict(grid))
 
 
 def _adjoints(

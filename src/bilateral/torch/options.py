@@ -23,6 +23,8 @@ SCHEMA = ", ".join(f"{_TYPES[field.type]} {field.name}" for field in _FIELDS)
 """The options as arguments in the schema of an operator."""
 COUNT = len(_FIELDS)
 """Number of these arguments."""
+FEATURE_CHANNELS = 2
+"""A reference with two channels is no picture: tasks give two features of their own."""
 
 
 @dataclass(frozen=True)

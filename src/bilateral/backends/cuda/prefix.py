@@ -32,7 +32,7 @@ def minimum(a, b):
     return tl.minimum(a, b)
 
 
-@kernel("count")
+@kernel()
 def _prefix_sums(values, out, count, BLOCK: tl.constexpr):
     before = tl.zeros((), values.dtype.element_ty)
     for begin in range(0, count, BLOCK):

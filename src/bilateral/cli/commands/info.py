@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import bilateral
+from bilateral.cli.display.console import print_message
+from bilateral.cli.errors import FAILED
 from bilateral.io import formats
 
 _PACKAGES = (
@@ -69,6 +71,23 @@ def gpu_name() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return next(iter(completed.stdout.splitlines()), None)
+
+
+def warm_up(capability: int | None) -> int:
+    """Compile the CUDA kernels of usual calls; return the exit code."""
+    for package in ("torch", "triton"):
+        if importlib.util.find_spec(package) is None:
+            print_message(f"--warm-up needs {package}: pip install 'bilateral[torch]' {package}")
+            return FAILED
+    import bilateral.torch
+
+    try:
+        count = bilateral.torch.warm_up(capability=capability)
+    except RuntimeError as error:
+        print_message(str(error))
+        return FAILED
+    print(f"compiled {count} kernels" if count else "all kernels were compiled before")
+    return 0
 
 
 def print_info(as_json: bool) -> int:

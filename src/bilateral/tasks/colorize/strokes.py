@@ -7,16 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bilateral import color, validation
+from bilateral.tasks.colorize import policy
 
 Array = NDArray[Any]
-
-_STROKE_DIFFERENCE = 0.01
-"""A pixel is a stroke if it differs from the gray picture by more than this fraction of white,
-summed over red, green and blue."""
-_SUSPICIOUS_FRACTION = 0.75
-"""Warn if more than this fraction of the pixels are strokes."""
-_MAX_GRAY_CHROMA = 2.0
-"""Largest U or V of gray, in 8-bit grey levels: rounding and compression can cause it."""
 
 
 class Strokes(NamedTuple):
@@ -43,7 +36,7 @@ def find_strokes(
     else:
         weights = _differences(gray, rgb, picture.highest)
         reason_if_none = "it is the same as gray"
-        _warn_of_compression(float(np.mean(weights)), stacklevel + 1)
+        warn_of_compression(float(np.mean(weights)), stacklevel + 1)
     if rgb.dtype.kind == "f":
         finite = np.asarray(np.isfinite(rgb).all(axis=2))
         weights = np.where(finite, weights, np.float32(0))
@@ -73,11 +66,12 @@ def _differences(gray: validation.Reference, rgb: Array, highest: float) -> Arra
         before = gray.pixels[..., channel % gray.pixels.shape[2]]
         after = np.multiply(rgb[..., channel], scale, dtype=np.float32)
         total += np.abs(after - np.multiply(before, gray_scale, dtype=np.float32))
-    return (total > _STROKE_DIFFERENCE).astype(np.float32)
+    return (total > policy.STROKE_DIFFERENCE).astype(np.float32)
 
 
-def _warn_of_compression(fraction: float, stacklevel: int) -> None:
-    if fraction > _SUSPICIOUS_FRACTION:
+def warn_of_compression(fraction: float, stacklevel: int) -> None:
+    """Warn if so many pixels are strokes that compression must have caused them."""
+    if fraction > policy.SUSPICIOUS_FRACTION:
         warnings.warn(
             f"scribbles: {100 * fraction:.0f} % of the pixels differ from gray and count as "
             f"strokes. Lossy compression causes this: save strokes as PNG, or give mask=.",
@@ -93,4 +87,4 @@ def _chroma_of(gray: validation.Reference) -> Array:
 
 
 def _is_gray(chroma: Array) -> bool:
-    return bool(np.abs(chroma).max(initial=0) <= _MAX_GRAY_CHROMA)
+    return bool(np.abs(chroma).max(initial=0) <= policy.MAX_GRAY_CHROMA)

@@ -11,29 +11,9 @@ from numpy.typing import NDArray
 from bilateral.filters.labels import find_regions
 from bilateral.grid import BilateralGrid
 from bilateral.numerics.system import vertices_with_data
+from bilateral.tasks.colorize import policy
 
 Array = NDArray[Any]
-
-_FEW_PIXELS = 0.25
-"""A vertex of one pixel, or of this many per pixel of a cell's side, may be a speck."""
-_VISIBLE = 12.0
-"""Smallest difference of chroma that makes a speck, in 8-bit grey levels."""
-_FEW, _WITHOUT_DATA, _STROKED = 1, 2, 3
-"""Kinds of vertices: two of specks, and those with a stroke; 0 for all others."""
-_SMALL_REGION = 0.3
-"""A region of the picture of this many pixels per pixel of a cell's side may be a speck."""
-_SAME_LUMA = 16.0
-"""Largest difference of luma inside such a region, between neighbours, in 8-bit grey levels."""
-_RADIUS = 2
-_CROSS = [(y, x) for y in range(-2, 3) for x in range(-2, 3) if (y == 0) != (x == 0)]
-_WINDOW = [(y, x) for y in range(-2, 3) for x in range(-2, 3) if 0 < y * y + x * x < 8]
-"""Offsets of the pixels that colour a speck: a square of 5 x 5 without its corners."""
-_SIGMA = 32.0
-"""Difference of luma, in 8-bit grey levels, that divides the weight of a pixel by e."""
-_LEAST_MASS = 1.0
-"""Sum of weights that colours a pixel in the first round: similar pixels come first."""
-_MAX_LEVEL = 1024.0
-"""Luma is clipped here, so that no weight vanishes in float32."""
 
 
 class Specks:
@@ -49,14 +29,14 @@ class Specks:
 
     def __init__(self, grid: BilateralGrid, levels: Array, cell: float) -> None:
         self._grid = grid
-        clipped = np.clip(levels, 0, _MAX_LEVEL).astype(np.float32)
-        self._luma = clipped / np.float32(_SIGMA)
+        clipped = np.clip(levels, 0, policy.MAX_LEVEL).astype(np.float32)
+        self._luma = clipped / np.float32(policy.SIGMA)
         mass = grid.splat(np.ones(grid.shape, np.float32))
-        self._few = mass <= max(1, _FEW_PIXELS * cell)
+        self._few = mass <= policy.few_pixels(cell)
         self._small = grid.blur(mass) < cell * cell
-        regions, _ = find_regions(clipped, np.ones(grid.shape, np.bool_), _SAME_LUMA)
+        regions, _ = find_regions(clipped, np.ones(grid.shape, np.bool_), policy.SAME_LUMA)
         sizes = np.bincount(regions.reshape(-1))
-        self._isolated = np.flatnonzero((sizes <= max(1, _SMALL_REGION * cell))[regions])
+        self._isolated = np.flatnonzero((sizes <= policy.small_region(cell))[regions])
 
     def recolor(self, chroma: Array, weights: Array) -> None:
         """Replace the chroma (H, W, 2) of specks in place; `weights` (H, W) are those of strokes.
@@ -66,20 +46,22 @@ class Specks:
         like those next to it, or like the mean.
         """
         weight = self._grid.splat(weights)
-        kinds = np.where(self._few, np.float32(_FEW), np.float32(0))
-        kinds[self._small & ~vertices_with_data(self._grid, weight)] = _WITHOUT_DATA
-        kinds[weight > 0] = _STROKED
+        kinds = np.where(self._few, np.float32(policy.FEW), np.float32(0))
+        kinds[self._small & ~vertices_with_data(self._grid, weight)] = policy.WITHOUT_DATA
+        kinds[weight > 0] = policy.STROKED
         kind = self._grid.slice(kinds).reshape(-1)
-        kind[self._isolated] = np.maximum(kind.take(self._isolated), _FEW)
-        kind[kind == _STROKED] = 0
+        kind[self._isolated] = np.maximum(kind.take(self._isolated), policy.FEW)
+        kind[kind == policy.STROKED] = 0
         pixels = np.flatnonzero(kind != 0)
         # One complex number per pixel halves the number of accesses.
         values = chroma.view(np.result_type(chroma.dtype, np.complex64)).reshape(-1)
-        changes = (kind.take(pixels) == _WITHOUT_DATA) | _stand_out(values, pixels, chroma.shape[1])
+        without_data = kind.take(pixels) == policy.WITHOUT_DATA
+        changes = without_data | _stand_out(values, pixels, chroma.shape[1])
         specks = pixels[changes]
         solved = values.take(specks)
         fill_from_window(values, specks, self._luma)
-        same = (kind.take(specks) == _FEW) & (np.abs(values.take(specks) - solved) <= _VISIBLE)
+        alike = np.abs(values.take(specks) - solved) <= policy.VISIBLE
+        same = (kind.take(specks) == policy.FEW) & alike
         values[specks[same]] = solved[same]
 
 
@@ -87,8 +69,8 @@ def _stand_out(values: Array, pixels: NDArray[np.intp], width: int) -> NDArray[n
     """Whether each pixel differs visibly from one of the two next to it in any direction."""
     own = values.take(pixels)
     result = np.zeros(pixels.size, np.bool_)
-    for neighbours in _neighbours(pixels, (values.size // width, width), _CROSS):
-        result |= np.abs(values.take(neighbours) - own) > _VISIBLE
+    for neighbours in _neighbours(pixels, (values.size // width, width), policy.CROSS):
+        result |= np.abs(values.take(neighbours) - own) > policy.VISIBLE
     return result
 
 
@@ -109,7 +91,7 @@ def fill_from_window(values: Array, unknown: NDArray[np.intp], luma: Array) -> N
     """
     known = np.ones(values.size, np.bool_)
     known[unknown] = False
-    least = _LEAST_MASS
+    least = policy.LEAST_MASS
     while unknown.size:
         total, mass = _sums(values, known, unknown, luma)
         found = mass > least
@@ -129,7 +111,7 @@ def _sums(
     own = flat.take(pixels)
     total = np.zeros(pixels.size, values.dtype)
     mass = np.zeros(pixels.size, values.real.dtype)
-    for neighbours in _neighbours(pixels, luma.shape, _WINDOW):
+    for neighbours in _neighbours(pixels, luma.shape, policy.WINDOW):
         distance = np.abs(flat.take(neighbours) - own)
         weight = np.exp(np.negative(distance, out=distance), out=distance)
         weight *= known.take(neighbours)
@@ -144,7 +126,7 @@ def _neighbours(
     """Indices of the pixels at each offset (y, x); beyond the border, the nearest one."""
     height, width = shape
     y, x = np.divmod(pixels, width)
-    steps = range(-_RADIUS, _RADIUS + 1)
+    steps = range(-policy.RADIUS, policy.RADIUS + 1)
     rows = {dy: np.clip(y + dy, 0, height - 1) * width for dy in steps}
     columns = {dx: np.clip(x + dx, 0, width - 1) for dx in steps}
     for dy, dx in offsets:

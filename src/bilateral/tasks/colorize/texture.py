@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-_WINDOW = 5
+WINDOW = 5
 """Side of the square window in pixels."""
 
 
@@ -17,7 +17,7 @@ def texture(levels: Array) -> Array:
     Beside an edge, some window does not cross the edge. So an edge is no texture.
     """
     centred = levels - np.mean(levels, dtype=np.float64).astype(levels.dtype)
-    count = levels.dtype.type(_WINDOW**2)
+    count = levels.dtype.type(WINDOW**2)
     mean = _over_window(np.add, centred) / count
     square = _over_window(np.add, centred * centred) / count
     return _over_window(np.minimum, np.sqrt(np.maximum(square - mean * mean, 0)))
@@ -26,11 +26,11 @@ def texture(levels: Array) -> Array:
 def _over_window(combine: np.ufunc, image: Array) -> Array:
     """Combine the pixels of a window around each pixel; the border is replicated."""
     height, width = image.shape
-    padded = np.pad(image, _WINDOW // 2, mode="edge")
+    padded = np.pad(image, WINDOW // 2, mode="edge")
     rows = padded[:height].copy()
-    for i in range(1, _WINDOW):
+    for i in range(1, WINDOW):
         combine(rows, padded[i : i + height], out=rows)
     out = rows[:, :width].copy()
-    for i in range(1, _WINDOW):
+    for i in range(1, WINDOW):
         combine(out, rows[:, i : i + width], out=out)
     return out

@@ -15,7 +15,7 @@ from bilateral.backends.cuda.grid.bistochastize import bistochastize
 from bilateral.backends.cuda.grid.grid import Grid, build_grid
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 from bilateral.numerics import policy
-from bilateral.torch.options import LayerOptions
+from bilateral.torch.options import FEATURE_CHANNELS, LayerOptions
 
 
 class HierarchyCapacity(NamedTuple):
@@ -70,6 +70,8 @@ def build_batch_grid(
 ) -> BatchGrid:
     """Build the grids of references (B, C, H, W).
 
+    Two channels are two features in their own units, with cells of `sigma_luma` and `sigma_chroma`.
+
     Parameters
     ----------
     reference : tensor
@@ -86,12 +88,15 @@ def build_batch_grid(
     if reference.dtype == torch.uint16:
         reference = reference.to(torch.int32)
     channels = reference.shape[1]
-    matrix, offset = color.feature_map(channels, highest)
+    if channels == FEATURE_CHANNELS:
+        matrix, offset = [[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0]
+    else:
+        matrix, offset = (numbers.tolist() for numbers in color.feature_map(channels, highest))
     luma, chroma = options.grid.sigma_luma, options.grid.sigma_chroma
     grid = build_grid(
         reference,
-        matrix.tolist(),
-        offset.tolist(),
+        matrix,
+        offset,
         (luma, chroma, chroma)[:channels],
         highest,
         options.grid.sigma_xy,

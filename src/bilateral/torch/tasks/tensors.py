@@ -159,3 +159,11 @@ def on_cuda(value: Tensor) -> bool:
         return False
     operators.load_cuda_operators()  # raises an error that says how to install Triton
     return True
+
+
+def as_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert real values; those of integers are rounded to the nearest in their range."""
+    if dtype.is_floating_point:
+        return values.to(dtype)
+    limits = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    return values.round().clamp(*limits).to(dtype)

@@ -28,7 +28,7 @@ def find_doubt(z: Tensor, jump: Polynomial) -> Tensor:
     return out
 
 
-@kernel("height", "width", "c0", "c1", "c2")
+@kernel()
 def _find_doubt(z, out, height, width, c0, c1, c2, BLOCK: tl.constexpr):
     """Examine the opposite neighbours of some pixels along eight lines."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

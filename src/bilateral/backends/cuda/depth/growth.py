@@ -144,7 +144,7 @@ def _limits(x: Tensor, kept: Tensor, inverse: bool) -> Tensor:
     return torch.stack([least, high + margin])
 
 
-@kernel("height", "width", "k", "inverse", "c0", "c1", "c2", "bias", "drift", "fading")
+@kernel()
 def _round(
     x, taken, plane, base, cost, active, control, own, planes, limits,
     height, width, k, inverse, c0, c1, c2, bias, drift, fading,
@@ -224,7 +224,7 @@ def _round(
         number = tl.sum(takes.to(tl.int32), 0)
         if number > 0:
             tl.atomic_add(control + 1 + slot, number)
-            i = tl.arange(0, 16)
-            v, w = tile_y + i // 3 - 1, tile_x + i % 3 - 1
-            around = (i < 9) & (v >= 0) & (v < tiles_y) & (w >= 0) & (w < tiles_x)
-            tl.store(active + (now % 2) * tiles + v * tiles_x + w, i * 0 + now, mask=around)
+            m = tl.arange(0, 16)
+            v, w = tile_y + m // 3 - 1, tile_x + m % 3 - 1
+            around = (m < 9) & (v >= 0) & (v < tiles_y) & (w >= 0) & (w < tiles_x)
+            tl.store(active + (now % 2) * tiles + v * tiles_x + w, m * 0 + now, mask=around)

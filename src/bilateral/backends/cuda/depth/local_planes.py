@@ -42,7 +42,7 @@ def fit_planes(z: Tensor, kept: Tensor, at: Tensor, jump: Polynomial, inverse: b
     return out
 
 
-@kernel("count", "height", "width", "inverse", "c0", "c1", "c2")
+@kernel()
 def _fit_planes(z, at, out, count, height, width, inverse, c0, c1, c2, BLOCK: tl.constexpr):
     """Fit a plane to the pixels near each one, then to all of a larger window that lie on it."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

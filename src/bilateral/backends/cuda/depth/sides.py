@@ -124,10 +124,7 @@ def count_contradictions(
     return joins, counts
 
 
-@kernel(
-    *("count", "height", "width", "channels", "inverse", "c0", "c1", "c2", "reach", "stride"),
-    *("least_pixels", "most_others", "least_contrast", "least_ratio"),
-)
+@kernel()
 def _find_sides(
     x, low, high, inner, pixel, image, table, flags,
     count, height, width, channels, inverse, c0, c1, c2,
@@ -194,7 +191,7 @@ def _find_sides(
     tl.store(table + 7 * count + i, d, mask=mask)
 
 
-@kernel("count", "height", "width", "channels", "shift", "margin", "most_off")
+@kernel()
 def _count_contradictions(
     pixel, is_far, table, image, joins, counts,
     count, height, width, channels, shift, margin, most_off,

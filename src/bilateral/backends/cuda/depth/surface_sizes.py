@@ -60,7 +60,7 @@ def _connected(z, y, x, dy, dx, count, width, c0, c1, c2):
     return joins(a, b, c0, c1, c2) | even
 
 
-@kernel("width", "c0", "c1", "c2")
+@kernel()
 def _find_runs(z, start, parent, width, c0, c1, c2, BLOCK: tl.constexpr):
     """Store the first pixel of each pixel's run along its row; doubted pixels are runs of one."""
     y = tl.program_id(0)
@@ -79,7 +79,7 @@ def _find_runs(z, start, parent, width, c0, c1, c2, BLOCK: tl.constexpr):
         last = tl.max(tl.where(mask, first, 0), 0)
 
 
-@kernel("count", "width", "c0", "c1", "c2")
+@kernel()
 def _join_rows(z, start, parent, count, width, c0, c1, c2, BLOCK: tl.constexpr):
     """Join each run to the runs above that touch it, hardly ever more than once each."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -100,7 +100,7 @@ def _join_rows(z, start, parent, count, width, c0, c1, c2, BLOCK: tl.constexpr):
         join_roots(parent, own, beside, meets)
 
 
-@kernel("count")
+@kernel()
 def _sizes(z, root, size, out, count, BLOCK: tl.constexpr):
     """Store the size of each pixel's region; 0 for doubted and unknown pixels."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -43,7 +43,7 @@ def block_programs(planes: int, shape: tuple[int, int]) -> tuple[int, int]:
     return planes * rows, triton.cdiv(columns, BLOCK)
 
 
-@kernel("height", "width", "rows", "columns")
+@kernel()
 def _block_means(
     pixels, means, height, width, rows, columns, BLOCK: tl.constexpr, WIDTH: tl.constexpr
 ):
@@ -119,7 +119,7 @@ def spread_to_pixels(values, y, x, inside, height, width, rows, columns, SQUARED
     return total
 
 
-@kernel("height", "width", "rows", "columns")
+@kernel()
 def _spread_blocks(values, pixels, height, width, rows, columns, BLOCK: tl.constexpr):
     program = tl.program_id(0)
     x = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)

@@ -92,7 +92,7 @@ def filter_chunks(
 # If the compiler knew `along`, `length` and `lines` to be multiples of 16, it would give each
 # thread four adjacent columns and every fourth pixel along them. Without, each thread gets one
 # column, which it scans without the other threads.
-@kernel("along", "length", "lines")
+@kernel()
 def _find_segments(
     values,
     mass,
@@ -129,7 +129,7 @@ def _find_segments(
     store_segment(segments, plane, chunk, chunks, lines, j, before, kept, x, False, KIND, CHUNK)
 
 
-@kernel("along", "length", "lines")
+@kernel()
 def _filter_forward(
     values,
     out,
@@ -185,7 +185,7 @@ def _filter_forward(
     store_segment(segments_out, plane, chunk, chunks, lines, j, after, kept, e, True, KIND, CHUNK)
 
 
-@kernel("along", "length", "lines")
+@kernel()
 def _filter_backward(
     values,
     out,

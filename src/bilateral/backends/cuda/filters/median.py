@@ -7,7 +7,6 @@ are known to be larger or smaller leaves the largest value of the antidiagonal a
 the middle one and the smallest value of the one below.
 """
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -21,14 +20,14 @@ _BLOCK = 128
 def median(values: Tensor, size: int) -> Tensor:
     """Filter each plane of (P, H, W) float32 or float64 values; `size` is 3 or 5."""
     planes, height, width = values.shape
-    out = torch.empty_like(values)
+    out = values.new_empty(values.shape)
     _median[(planes * height, triton.cdiv(width, _BLOCK))](
         values, out, height, width, size, SIZE=size, BLOCK=_BLOCK
     )
     return out
 
 
-@kernel("height", "width", "side")
+@kernel()
 def _median(values, out, height, width, side, SIZE: tl.constexpr, BLOCK: tl.constexpr):
     """Filter part of a row. `side` is SIZE, unknown to the compiler, which would unroll loops."""
     row = tl.program_id(0)
@@ -131,7 +130,7 @@ def _column5(plane, y, x, height, width):
 
 @triton.jit
 def _median_without_nan(plane, y, x, height, width, side):
-    """Return the median of the values that are not NaN: the mean of the middle two if they are even.
+    """Return the median of the values that are not NaN, or the mean of the middle two.
 
     The rank of a value is the number of smaller ones, and of equal ones that come before it.
     """

@@ -188,7 +188,7 @@ def _store_sum(partial, value, PROGRAMS: tl.constexpr):
     tl.store(partial + tl.program_id(0) % PROGRAMS, tl.sum(value, 0))
 
 
-@kernel("height", "width", "image_stride")
+@kernel()
 def _weigh_edges(
     z,
     reference,
@@ -235,7 +235,7 @@ def _weigh_edges(
             tl.store(edges + k * pixels + i, tl.where(there, weight, 0), mask=i < pixels)
 
 
-@kernel("height", "width", "rows", "columns", "step", "subtract")
+@kernel()
 def _average(
     v,
     last,
@@ -312,7 +312,7 @@ def _product(v, last, beta, edges, i, width, pixels):
     return p, east + south + south_east + south_west, e + s + se + sw
 
 
-@kernel("height", "width", "rows", "columns")
+@kernel()
 def _start_round(
     z,
     start,
@@ -372,7 +372,7 @@ def _start_round(
     _store_sum(energy + plane * PROGRAMS, total, PROGRAMS)
 
 
-@kernel("height", "width", "rows", "columns", "step")
+@kernel()
 def _multiply(
     u,
     last_p,
@@ -420,7 +420,7 @@ def _multiply(
     _store_sum(curvature + plane * PROGRAMS, total, PROGRAMS)
 
 
-@kernel("height", "width", "step")
+@kernel()
 def _descend(
     z,
     p,

@@ -70,7 +70,7 @@ def _chebyshev_steps(
     return tuple(table)
 
 
-@kernel("room")
+@kernel()
 def _balance(
     n,
     mass,

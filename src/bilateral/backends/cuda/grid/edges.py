@@ -89,7 +89,7 @@ def _clear(to, D: tl.constexpr):
         tl.store(to + place_in_table(i, e, D), i * 0 - 1)
 
 
-@kernel("room")
+@kernel()
 def _pack(to, words, total, room, D: tl.constexpr):
     """Move the neighbours of a block to its front, and store the words."""
     i = tl.program_id(0) * _BLOCK + tl.arange(0, _BLOCK)

@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.backends.cuda.grid.edges import Edges
+from bilateral.backends.cuda.grid.image_parts import MAX_PROGRAMS
 from bilateral.backends.cuda.grid.keys import TileKeys, find_keys
 from bilateral.backends.cuda.grid.neighbours import find_neighbours
 from bilateral.backends.cuda.grid.order import Order, sort_vertices
@@ -19,9 +20,6 @@ from bilateral.backends.cuda.grid.pyramid import Pyramid, build_pyramid
 from bilateral.backends.cuda.grid.reference import NARROW_FIELD, make_binning
 from bilateral.backends.cuda.grid.tiles import TileLayout, tile_layout, tile_pixels, tile_programs
 from bilateral.backends.cuda.kernel import kernel
-
-_MAX_PROGRAMS = 512
-"""Most programs of a kernel that sums: they fill a device, and their partial sums are few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,7 @@ class Grid:
 
         Their number depends on the pixels only, so that sums do not depend on the room.
         """
-        return max(1, min(_MAX_PROGRAMS, math.prod(self.shape) // 64) // self.shape[0])
+        return max(1, min(MAX_PROGRAMS, math.prod(self.shape) // 64) // self.shape[0])
 
 
 def build_grid(
@@ -196,7 +194,7 @@ def assign_pixels(
     return parent
 
 
-@kernel("rows", "columns", "tiles", "room", "height", "width")
+@kernel()
 def _assign_pixels(
     ranks,
     first_of_tile,

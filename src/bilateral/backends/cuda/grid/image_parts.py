@@ -7,6 +7,18 @@ on the room, nor on the order in which programs run.
 import triton
 import triton.language as tl
 
+MAX_PROGRAMS = 512
+"""Most programs of a kernel that sums: they fill a device, and their partial sums are few."""
+
+
+_MIN_PADDED_IMAGES = 64
+
+
+def padded_images(images: int) -> int:
+    """Return the lanes for the images of a batch; small batches share compiled kernels."""
+    padded: int = triton.next_power_of_2(images)
+    return max(_MIN_PADDED_IMAGES, padded)
+
 
 @triton.jit
 def part_size(begin, end, programs):

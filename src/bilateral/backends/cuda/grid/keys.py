@@ -86,6 +86,7 @@ def find_keys(pixels: Tensor, tiles: TileLayout, bins: Binning, room: int | None
         limit,
         height,
         width,
+        (1 << bins.bits) - 1,
         C=channels,
         FIELD=bins.field,
         MIDDLE=bins.middle,
@@ -185,7 +186,7 @@ def _sort_keys(
     )
 
 
-@kernel("rows", "columns", "tiles", "height", "width")
+@kernel()
 def _find_keys(
     pixels,
     affine,
@@ -202,6 +203,7 @@ def _find_keys(
     limit,
     height,
     width,
+    last_cell,
     C: tl.constexpr,
     FIELD: tl.constexpr,
     MIDDLE: tl.constexpr,
@@ -230,7 +232,8 @@ def _find_keys(
             dy, dx = divide(p, tile_width)
             pixel = (y + dy) * width + x + dx
             at = image.to(tl.int64) * plane * C + pixel
-            key, odd = pixel_keys(pixels, matrix, at, inside, plane, most, C, FIELD, MIDDLE, keys)
+            bounds = plane, most, last_cell
+            key, odd = pixel_keys(pixels, matrix, at, inside, *bounds, C, FIELD, MIDDLE, keys)
             tl.store(out_of_range + lane * 0, 1, mask=odd)
             if RANK:
                 into = keys + begin, sizes + begin, of_pixel + begin, counts + tile + 1
@@ -261,7 +264,7 @@ def _rank_keys(distinct, sizes, ranks, number, key, lane, count, largest: tl.con
     tl.store(ranks + lane, rank.to(tl.int16), mask=inside)
 
 
-@kernel("rows", "columns", "tiles", "room", "height", "width")
+@kernel()
 def _gather_keys(
     keys,
     sizes,

@@ -127,7 +127,7 @@ class Laplacian:
         return parts[..., :channels].sum(1)
 
 
-@kernel("room")
+@kernel()
 def _find_diagonal(
     n,
     weight,
@@ -164,7 +164,7 @@ def _find_diagonal(
     tl.store(pixels + i, m / squared, mask=i < room)
 
 
-@kernel("room")
+@kernel(ones=("channels",))
 def _multiply(
     d,
     n,
@@ -199,7 +199,7 @@ def _multiply(
     tl.store(q + where, sums, mask=both)
 
 
-@kernel()
+@kernel(ones=("channels",))
 def _step(
     y,
     n,
@@ -249,7 +249,7 @@ def _step(
     tl.store(parts + ((images + image) * programs + program) * KP + k, tl.sum(energy, 0))
 
 
-@kernel()
+@kernel(ones=("channels",))
 def _dot(a, b, first_vertex, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     """Store the sums of a b over one part of an image."""
     program, image = tl.program_id(0), tl.program_id(1)

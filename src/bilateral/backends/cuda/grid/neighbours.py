@@ -40,7 +40,7 @@ def find_neighbours(tile_keys: TileKeys, order: Order, tiles: TileLayout, bins: 
     return pack_edges(table, tile_keys.total, room)
 
 
-@kernel("room", "rows", "columns")
+@kernel()
 def _find_neighbours(
     keys,
     first_of_tile,

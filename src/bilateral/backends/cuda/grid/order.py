@@ -71,7 +71,7 @@ def sort_vertices(tile_keys: TileKeys, tiles: TileLayout, bins: Binning, images:
     """Number the vertices in the order of their codes."""
     room, device = tile_keys.keys.shape[0], tile_keys.keys.device
     channels = bins.affine.shape[0]
-    tables, lost_bits = hold(_code_tables(tiles, channels, bins.field, images))
+    tables, lost_bits = hold(_code_tables(tiles, channels, bins.field, bins.bits, images))
     codes = torch.empty((len(tables), room), dtype=tables[0].by_key.dtype, device=device)
     for table, word in zip(tables, codes, strict=True):
         _find_codes[(triton.cdiv(room, _BLOCK),)](
@@ -111,10 +111,10 @@ def sort_vertices(tile_keys: TileKeys, tiles: TileLayout, bins: Binning, images:
 
 @lru_cache(maxsize=32)
 def _code_tables(
-    tiles: TileLayout, channels: int, field: int, images: int
+    tiles: TileLayout, channels: int, field: int, bits: int, images: int
 ) -> tuple[list[_CodeTables], tuple[int, ...]]:
     """Return the tables of each word, and the number of bits that each level ignores."""
-    (x, y, key), lost_bits = _bit_places(*tiles.bits, channels, field)
+    (x, y, key), lost_bits = _bit_places(*tiles.bits, channels, field, bits)
     image = range(lost_bits[-1], lost_bits[-1] + (images - 1).bit_length())
     short = image.stop <= _SHORT
     columns, rows = tiles.column_cell.cpu().numpy(), tiles.row_cell.cpu().numpy()
@@ -139,7 +139,7 @@ def _code_tables(
 
 
 def _bit_places(
-    x_bits: int, y_bits: int, channels: int, field: int
+    x_bits: int, y_bits: int, channels: int, field: int, bits: int
 ) -> tuple[tuple[list[int], list[int], list[int]], tuple[int, ...]]:
     """Return the places in a code of the bits of x, y and a key, and each level's lost bits.
 
@@ -148,9 +148,9 @@ def _bit_places(
     x, y, key = [0] * x_bits, [0] * y_bits, [0] * (field * channels)
     lost_bits = [0]
     count = 1
-    for level in range(1, max(x_bits, y_bits, field)):
+    for level in range(1, max(x_bits, y_bits, bits)):
         lost_bits.append(count)
-        features = [(key, field * k, field) for k in range(channels)]
+        features = [(key, field * k, bits) for k in range(channels)]
         for places, first, size in [(x, 0, x_bits), (y, 0, y_bits), *features]:
             if level < size:
                 places[first + level] = count
@@ -167,7 +167,7 @@ def _spread_bits(values: NDArray[Any], places: Sequence[int], word: int) -> Tabl
     return out
 
 
-@kernel("room", "columns")
+@kernel()
 def _find_codes(
     keys,
     tile_of_key,
@@ -199,7 +199,7 @@ def _find_codes(
     tl.store(codes + i, tl.where(there, code, last), mask=mask)
 
 
-@kernel("room")
+@kernel()
 def _store_order(
     key_numbers, pixel_count, key_of_vertex, vertex_of_key, mass, room, BLOCK: tl.constexpr
 ):

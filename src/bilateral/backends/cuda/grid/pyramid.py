@@ -146,7 +146,7 @@ def build_pyramid(
     return Pyramid(parent, ancestors, begin, end, *parts, push, pull, totals, (lower, upper))
 
 
-@kernel("room", "lower", "upper", "images", "tiles")
+@kernel()
 def _gather_levels(
     marks,
     numbers,
@@ -211,7 +211,7 @@ def _part_of_vertex(v, on, first_vertex, key_of_vertex, tile_of_key, tiles, prog
     return image * programs + (v - first) // tl.maximum(size, 1)
 
 
-@kernel("lower", "upper", "tiles", "programs")
+@kernel()
 def _finish_ranges(
     begin,
     end,

@@ -123,7 +123,7 @@ def _differ(codes, a, b, mask, room, kept, WORDS: tl.constexpr):
     return changed != 0
 
 
-@kernel("room", "images")
+@kernel()
 def _find_reducing_levels(
     codes, first_vertex, kept, reduces, room, images, WORDS: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -140,7 +140,7 @@ def _find_reducing_levels(
     tl.store(reduces + level * images + i, several.to(tl.int32), mask=mask)
 
 
-@kernel("room")
+@kernel()
 def _mark_first_level(codes, kept, total, begins, room, WORDS: tl.constexpr, BLOCK: tl.constexpr):
     """Store 1 where a vertex begins a coarse vertex of the first level, else 0."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -150,7 +150,7 @@ def _mark_first_level(codes, kept, total, begins, room, WORDS: tl.constexpr, BLO
     tl.store(begins + i, (there & (differ | (i == 0))).to(tl.int32), mask=mask)
 
 
-@kernel("room", "lower")
+@kernel()
 def _gather_first_level(begins, number, total, parent, first, room, lower, BLOCK: tl.constexpr):
     """Store the coarse vertex of each vertex, and the first vertex of each coarse vertex."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -163,7 +163,7 @@ def _gather_first_level(begins, number, total, parent, first, room, lower, BLOCK
     tl.store(first + tl.minimum(coarse + 1, lower), there, mask=i == there - 1)
 
 
-@kernel("room", "lower", "depth")
+@kernel()
 def _mark_upper_levels(
     codes,
     kept,

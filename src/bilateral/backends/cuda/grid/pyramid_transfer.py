@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bilateral.backends.cuda.blocks import row_channels
 from bilateral.backends.cuda.grid.grid import Grid
-from bilateral.backends.cuda.grid.image_parts import part_of_image
+from bilateral.backends.cuda.grid.image_parts import MAX_PROGRAMS, part_of_image
 from bilateral.backends.cuda.kernel import kernel
 
 _BLOCK = 256
@@ -104,7 +104,7 @@ class PrefixSums:
         self.parts = torch.empty(shape, dtype=torch.float64, device=like.device)
         """(images, programs, KP): sums over whole parts."""
         parts = grid.shape[0] * grid.programs
-        self.padded_parts = triton.next_power_of_2(parts)
+        self.padded_parts = max(MAX_PROGRAMS, triton.next_power_of_2(parts))
         """PA of kernels that call `range_sums`."""
         self.range_block = max(16, _BLOCK // self.padded)
         """BLOCK of kernels that call `range_sums`."""
@@ -130,7 +130,7 @@ def _load_columns(values, weight, i, mask, columns, k):
     return value
 
 
-@kernel()
+@kernel(ones=("channels",))
 def _prefix_sum_parts(
     values, weight, first_vertex, sums, parts, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -198,7 +198,7 @@ def range_sums(
     return total
 
 
-@kernel("count", "room")
+@kernel(ones=("channels",))
 def _sum_ranges(
     begin,
     end,
@@ -246,7 +246,7 @@ def sum_ancestors(values, ancestors, up, mask, lower, channels, LEVELS: tl.const
     return total
 
 
-@kernel("room", "lower")
+@kernel(ones=("channels",))
 def _add_ancestors(
     values,
     weight,

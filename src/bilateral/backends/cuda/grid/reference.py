@@ -23,7 +23,9 @@ class Binning(NamedTuple):
     affine: Tensor
     """(C, C + 1) float64: cells are the floor of ``affine @ (pixel, 1)``."""
     field: int
-    """Bits of each cell in a key."""
+    """Bits that a key has for each cell."""
+    bits: int
+    """Bits that the cells need."""
     middle: int
     """Number added to each cell, so that cells of negative features are non-negative."""
     limit: float
@@ -58,8 +60,9 @@ def make_binning(
     least = min(sum(min(v, 0.0) for v in row[:-1]) * highest + row[-1] for row in rows)
     most = max(sum(max(v, 0.0) for v in row[:-1]) * highest + row[-1] for row in rows)
     if least >= 0 and most < 2**NARROW_FIELD:
-        return Binning(affine, max(1, int(most).bit_length()), 0, highest)
-    return Binning(affine, _WIDE_FIELD, 1 << (_WIDE_FIELD - 1), largest)
+        bits = max(1, int(most).bit_length())
+        return Binning(affine, NARROW_FIELD, bits, 0, highest)
+    return Binning(affine, _WIDE_FIELD, _WIDE_FIELD, 1 << (_WIDE_FIELD - 1), largest)
 
 
 @triton.jit
@@ -79,6 +82,7 @@ def pixel_keys(
     inside,
     plane,
     limit,
+    last_cell,
     C: tl.constexpr,
     FIELD: tl.constexpr,
     MIDDLE: tl.constexpr,
@@ -101,8 +105,10 @@ def pixel_keys(
             if not BYTES:
                 out_of_range = out_of_range | (inside & ((value >= 0) & (value <= limit) == 0))
         if BYTES and MIDDLE == 0:  # cells fit, except for rounding
-            cell = tl.minimum(cell.to(keys.dtype.element_ty), (1 << FIELD) - 1)
+            cell = tl.minimum(cell.to(keys.dtype.element_ty), last_cell)
         else:
-            cell = tl.minimum(tl.maximum(cell, 0.0), (1 << FIELD) - 1.0).to(keys.dtype.element_ty)
+            cell = tl.minimum(tl.maximum(cell, 0.0), last_cell.to(tl.float64)).to(
+                keys.dtype.element_ty
+            )
         key |= cell << (k * FIELD)
     return key, out_of_range

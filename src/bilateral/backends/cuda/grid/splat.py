@@ -168,7 +168,7 @@ def _prefix_sums(values: Tensor) -> Tensor:
     return out
 
 
-@kernel("pixels", "image_pixels", "stride")
+@kernel(ones=("channels",))
 def _slice(
     vertices,
     parent,
@@ -205,7 +205,7 @@ def _slice(
         tl.store(out + to, values, mask=both)
 
 
-@kernel("pixels")
+@kernel(ones=("channels",))
 def _slice_gradients(
     z,
     y,
@@ -238,7 +238,7 @@ def _slice_gradients(
         tl.store(of_target + to, z_p, mask=both)
 
 
-@kernel("count")
+@kernel(ones=("channels",))
 def _prefix_sum_rows(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     base = tl.program_id(0).to(tl.int64) * count * channels
     before = tl.zeros((KP,), tl.float64)
@@ -250,7 +250,7 @@ def _prefix_sum_rows(values, out, count, channels, KP: tl.constexpr, BLOCK: tl.c
         before += tl.sum(value, 0)
 
 
-@kernel("rows", "columns", "tiles", "height", "width")
+@kernel()
 def _splat(
     pixels,
     weights,

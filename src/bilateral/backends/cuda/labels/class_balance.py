@@ -82,7 +82,7 @@ class ClassBalance:
         )
 
 
-@kernel("classes", "pixels")
+@kernel()
 def _count(
     log_scores,
     close,
@@ -116,7 +116,7 @@ def _count(
         tl.store(counts + program * classes + every, areas, mask=every < classes)
 
 
-@kernel("classes", "programs")
+@kernel()
 def _adjust(
     counts,
     fixed_areas,

@@ -54,7 +54,7 @@ def _differs(labels, other, there, label):
     return there & (other_label != label) & (other_label >= 0) & (label >= 0)
 
 
-@kernel("height", "width")
+@kernel()
 def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     """Store the distance to the nearest pixel at a border in the same column, in pixels.
 
@@ -88,7 +88,7 @@ def _measure_columns(labels, distance, height, width, ROWS: tl.constexpr, COLUMN
         last = tl.min(nearest, 0)[None, :]
 
 
-@kernel("width")
+@kernel()
 def _measure_rows(vertical, distance, width, STEPS: tl.constexpr, BLOCK: tl.constexpr):
     """Store the distance to the nearest border: between pixel centres, plus half a pixel.
 
@@ -117,7 +117,7 @@ def _square(g):
     return g.to(tl.float32) * g.to(tl.float32)
 
 
-@kernel("count", "depth", "stride", "radius")
+@kernel()
 def _largest_in_runs(values, labels, out, count, depth, stride, radius, BLOCK: tl.constexpr):
     """Store the largest value up to `radius` away along an axis, within a run of one label.
 

@@ -32,7 +32,7 @@ def majority(labels: Tensor, radius: int) -> Tensor:
     return out
 
 
-@kernel("height", "width", "radius")
+@kernel()
 def _majority(labels, out, height, width, radius, BLOCK: tl.constexpr):
     """Filter part of a row; programs whose windows hold one label only skip the vote."""
     y = tl.program_id(0)

@@ -62,7 +62,7 @@ def swap_labels(p: Tensor, first: Tensor, second: Tensor) -> None:
     )
 
 
-@kernel("classes", "pixels")
+@kernel()
 def _rank(p, labels, best, second, highest, classes, pixels, BLOCK: tl.constexpr):
     block = tl.program_id(0)
     i = block * BLOCK + tl.arange(0, BLOCK)
@@ -83,7 +83,7 @@ def _rank(p, labels, best, second, highest, classes, pixels, BLOCK: tl.constexpr
     tl.store(second + i, next_, mask=mask)
 
 
-@kernel("classes", "pixels")
+@kernel()
 def _count(labels, where, counts, classes, pixels, BLOCK: tl.constexpr):
     """Store the pixel counts of all labels in one block, (blocks, classes)."""
     block = tl.program_id(0)
@@ -96,7 +96,7 @@ def _count(labels, where, counts, classes, pixels, BLOCK: tl.constexpr):
         tl.store(counts + block * classes + k, tl.sum((mask & (label == k)).to(tl.int32), 0))
 
 
-@kernel("pixels")
+@kernel()
 def _scale_labels(p, labels, pixels, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < pixels
@@ -104,7 +104,7 @@ def _scale_labels(p, labels, pixels, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(at, tl.load(at, mask=mask, other=0) * FACTOR, mask=mask)
 
 
-@kernel("pixels")
+@kernel()
 def _swap_labels(p, first, second, pixels, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < pixels

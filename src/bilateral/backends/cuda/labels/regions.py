@@ -1,4 +1,4 @@
-"""Find the connected regions of a label map: 4-neighbours with the same label are connected.
+"""Find the connected regions of a map: 4-neighbours with the same label are connected.
 
 Union-find: the parent of a pixel is an earlier pixel of its region, and the root is the region's
 first pixel. Atomic minima join the roots, so that the order of programs does not matter.
@@ -26,14 +26,17 @@ class Regions(NamedTuple):
     """(H W,) int32: number of pixels of a region, at its first pixel; 0 elsewhere."""
 
 
-def find_regions(labels: Tensor) -> Regions:
-    """Find the regions of (H, W) int32 labels."""
+def find_regions(labels: Tensor, tolerance: float = 0) -> Regions:
+    """Find the regions of (H, W) int32 labels, or of float32 values.
+
+    Neighbours in x or y are connected if they differ by at most the tolerance.
+    """
     height, width = labels.shape
     count = labels.numel()
-    start, parent = (torch.empty_like(labels) for _ in range(2))
+    start, parent = (torch.empty_like(labels, dtype=torch.int32) for _ in range(2))
     grid = (triton.cdiv(count, _BLOCK),)
-    _find_runs[(height,)](labels, start, parent, width, BLOCK=_BLOCK)
-    _join_rows[grid](labels, parent, count, width, BLOCK=_BLOCK)
+    _find_runs[(height,)](labels, start, parent, float(tolerance), width, BLOCK=_BLOCK)
+    _join_rows[grid](labels, parent, float(tolerance), count, width, BLOCK=_BLOCK)
     return collect_regions(start, parent)
 
 
@@ -82,8 +85,8 @@ def border_votes(
     return votes
 
 
-@kernel("width")
-def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
+@kernel()
+def _find_runs(labels, start, parent, tolerance, width, BLOCK: tl.constexpr):
     """Store the first pixel of each pixel's run along its row."""
     row = tl.program_id(0) * width
     last = row
@@ -93,23 +96,27 @@ def _find_runs(labels, start, parent, width, BLOCK: tl.constexpr):
         i = row + x
         label = tl.load(labels + i, mask=mask, other=0)
         left = tl.load(labels + i - 1, mask=mask & (x > 0), other=0)
-        first = tl.associative_scan(tl.where(label != left, i, row), 0, maximum)
+        first = tl.associative_scan(tl.where(tl.abs(label - left) > tolerance, i, row), 0, maximum)
         first = tl.maximum(first, last)
         tl.store(start + i, first, mask=mask)
         tl.store(parent + i, first, mask=mask)
         last = tl.max(tl.where(mask, first, 0), 0)
 
 
-@kernel("count", "width")
-def _join_rows(labels, parent, count, width, BLOCK: tl.constexpr):
+@kernel()
+def _join_rows(labels, parent, tolerance, count, width, BLOCK: tl.constexpr):
     """Join each run to the runs above that touch it, once each."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = (i < count) & (i >= width)
-    label = tl.load(labels + i, mask=mask, other=-1)
-    meets = mask & (tl.load(labels + i - width, mask=mask, other=-2) == label)
+    label = tl.load(labels + i, mask=mask, other=0)
+    above = tl.load(labels + i - width, mask=mask, other=0)
+    meets = mask & (tl.abs(above - label) <= tolerance)
     inner = meets & (i % width > 0)
-    inner &= tl.load(labels + i - 1, mask=inner, other=-2) == label
-    inner &= tl.load(labels + i - width - 1, mask=inner, other=-2) == label
+    left = tl.load(labels + i - 1, mask=inner, other=0)
+    before = tl.load(labels + i - width - 1, mask=inner, other=0)
+    # The pixels to the left are joined already, and so is each of them with its neighbour here.
+    inner &= (tl.abs(left - label) <= tolerance) & (tl.abs(before - left) <= tolerance)
+    inner &= tl.abs(before - above) <= tolerance
     join_roots(parent, i, i - width, meets & ~inner)
 
 
@@ -125,7 +132,7 @@ def join_roots(parent, a, b, active):
         a, b = tl.where(active, old, low), low
 
 
-@kernel("count")
+@kernel()
 def _shorten(start, parent, count, BLOCK: tl.constexpr):
     """Make the root the parent of each run; the paths that others follow become shorter, too."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -139,7 +146,7 @@ def _shorten(start, parent, count, BLOCK: tl.constexpr):
         up = tl.where(active, above, up)
 
 
-@kernel("count", "width")
+@kernel()
 def _find_roots(start, parent, root, size, count, width, BLOCK: tl.constexpr):
     """Store the root of each pixel; the last pixel of each run adds its length to the size."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -152,7 +159,7 @@ def _find_roots(start, parent, root, size, count, width, BLOCK: tl.constexpr):
     tl.atomic_add(size + at, i - begin + 1, mask=ends)
 
 
-@kernel("height", "width", "classes")
+@kernel()
 def _vote(labels, root, number, votes, height, width, classes, BLOCK: tl.constexpr):
     """Each pixel of a small region votes for the classes of its neighbours in large regions."""
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

@@ -49,7 +49,7 @@ def find_roots(graph: Graph, room: int) -> tuple[Tensor, Tensor, Tensor]:
     return root, prefix_sums(is_root), zeros
 
 
-@kernel("room", "count")
+@kernel()
 def _find_roots(
     nearest, least, pick, root, is_root, zeros, total, room, count, BLOCK: tl.constexpr
 ):

@@ -46,8 +46,7 @@ def merge_links(
     _merge_links[(min(rows, _MAX_PROGRAMS),)](
         *(bounds, to, weight, merged_to, merged_weight),
         *tables,
-        *(starts, total, rows, to.shape[0]),
-        IMAGES=starts.shape[0] - 1,
+        *(starts, total, rows, to.shape[0], starts.shape[0] - 1),
         SHORT=_SHORT,
         LONG=_LONG,
         num_warps=1,
@@ -55,7 +54,7 @@ def merge_links(
     return Graph(rows, total, starts, merged_to, None, None, merged_weight, *tables)
 
 
-@kernel("rows", "entries")
+@kernel()
 def _merge_links(
     bounds,
     to,
@@ -71,7 +70,7 @@ def _merge_links(
     total,
     rows,
     entries,
-    IMAGES: tl.constexpr,
+    images,
     SHORT: tl.constexpr,
     LONG: tl.constexpr,
 ):
@@ -80,7 +79,7 @@ def _merge_links(
     for row in range(tl.program_id(0), tl.minimum(tl.load(total), rows), tl.num_programs(0)):
         begin = tl.minimum(high_word(tl.load(bounds + row)), entries)
         end = tl.minimum(high_word(tl.load(bounds + row + 1)), entries)
-        start = image_start(starts, row, IMAGES)
+        start = image_start(starts, row, images)
         if end - begin <= SHORT:
             merged_end, sums, heaviest, neighbour = _merge_row(links, begin, end, row, start, SHORT)
         else:

@@ -104,7 +104,7 @@ def _leaves_aggregate(root, root_i, j, w):
     return (root_j >= 0) & (root_j != root_i)
 
 
-@kernel("room", "coarse_room", "bounds_of_images")
+@kernel()
 def _number_aggregates(
     to,
     weight,
@@ -162,7 +162,7 @@ def _number_aggregates(
             tl.store(coarse_starts + b, coarse_row, mask=b < bounds_of_images)
 
 
-@kernel("room")
+@kernel()
 def _list_members(parent, arrival, bounds, unsorted, total, room, BLOCK: tl.constexpr):
     """List the members of each aggregate in the order of their arrival."""
     i, mask = program_rows(total, room, BLOCK)
@@ -173,7 +173,7 @@ def _list_members(parent, arrival, bounds, unsorted, total, room, BLOCK: tl.cons
     tl.store(unsorted + at, i, mask=is_member)
 
 
-@kernel("room", "entries")
+@kernel()
 def _list_links(
     to,
     weight,

@@ -179,7 +179,7 @@ def _find_coarse_rows(below, lists, level, numbers, has_faint, i, mask, BLOCK: t
     _store_inverse(c_i, degree_sum, degree, *numbers, inverse, has_faint, *rows)
 
 
-@kernel("room")
+@kernel()
 def _find_diagonals(
     c_below,
     degree_sums_below,
@@ -209,7 +209,7 @@ def _find_diagonals(
         _find_coarse_rows(below, lists, level, numbers, has_faint, i, mask, BLOCK)
 
 
-@kernel("count")
+@kernel()
 def _find_small_diagonals(
     c,
     degree_sums,
@@ -243,7 +243,7 @@ def _find_small_diagonals(
         tl.debug_barrier()
 
 
-@kernel("room")
+@kernel()
 def _mark_below(c, parent, above, marks, total, room, BLOCK: tl.constexpr):
     """Mark rows below marked ones, and rows without a parent that have confidence."""
     i, mask = program_rows(total, room, BLOCK)

@@ -203,14 +203,15 @@ def sum_lanes_before(values, LANES: tl.constexpr):
 
 
 @triton.jit
-def image_start(starts, i, IMAGES: tl.constexpr):
+def image_start(starts, i, images):
     """Return the first row of the image that rows i belong to, by binary search."""
     image = i * 0
-    for step in tl.static_range(30):
-        if (1 << (29 - step)) < IMAGES:
-            probe = image + (1 << (29 - step))
-            start = tl.load(starts + probe, mask=probe < IMAGES, other=2147483647)
-            image = tl.where(start <= i, probe, image)
+    step = images
+    while step > 1:
+        step = (step + 1) // 2
+        probe = image + step
+        start = tl.load(starts + probe, mask=probe < images, other=2147483647)
+        image = tl.where(start <= i, probe, image)
     return tl.load(starts + image)
 
 

@@ -106,8 +106,11 @@ def prolong(level: Level, b: Tensor, above: Tensor, parent: Tensor, out: Tensor)
 
 @triton.jit
 def read_iterate(iterate, i, mask, channels, START: tl.constexpr, KP: tl.constexpr):
-    """Return an `Iterate` at rows i; `iterate` is (r, x, inverse, above, parent)."""
-    r, x, inverse, above, parent = iterate
+    """Return an `Iterate` at rows i; `iterate` is (r, x, inverse, above, parent, corrected).
+
+    The correction from `above` counts unless `corrected` is false.
+    """
+    r, x, inverse, above, parent, corrected = iterate
     k = tl.arange(0, KP)
     at, both = row_channels(i, mask, channels, k)
     value = 0.0
@@ -117,7 +120,7 @@ def read_iterate(iterate, i, mask, channels, START: tl.constexpr, KP: tl.constex
         value = tl.load(r + at, mask=both, other=0) * START
         value = value * tl.load(inverse + i, mask=mask, other=0)[:, None]
     if above is not None:
-        p = tl.load(parent + i, mask=mask, other=-1)
+        p = tl.load(parent + i, mask=mask & corrected, other=-1)
         at, both = row_channels(p, p >= 0, channels, k)
         value = tl.load(above + at, mask=both, other=0) + value
     return value
@@ -183,7 +186,7 @@ def sum_members(values, bounds, members, i, mask, channels, KP: tl.constexpr, BL
     return total
 
 
-@kernel("room")
+@kernel(ones=("channels",))
 def _relax(
     to,
     weight,
@@ -213,7 +216,7 @@ def _relax(
 ):
     i, lane, mask = lane_rows(total, room, BLOCK, LANES)
     graph = to, weight, n, factors, first, last
-    iterate = r, x, inverse, above, parent
+    iterate = r, x, inverse, above, parent, True
     lambda_k = tl.load(smoothness)
     value, residual, count = row_residual(
         graph, iterate, c, lambda_k, i, mask, channels, START, D, STEP, KP, lane, LANES
@@ -226,7 +229,7 @@ def _relax(
         tl.store(out + at, value, mask=both)
 
 
-@kernel("room")
+@kernel(ones=("channels",))
 def _restrict(
     values, bounds, members, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -236,7 +239,7 @@ def _restrict(
     tl.store(out + at, sums, mask=both)
 
 
-@kernel("room")
+@kernel(ones=("channels",))
 def _prolong(
     b, inverse, above, parent, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):

@@ -26,18 +26,20 @@ from bilateral.backends.cuda.multigrid.graph import (
 
 def find_nearest(grid: Graph) -> None:
     """Write the grid's degrees, nearest neighbours and least weights of strong edges."""
-    constants = {**grid.grid_constants(), "IMAGES": grid.images}
+    constants = grid.grid_constants()
     _find_nearest[(triton.cdiv(grid.room, constants["BLOCK"]),)](
-        *grid.arguments, grid.starts, grid.nearest, grid.least, grid.degree, **constants
+        *(*grid.arguments, grid.starts, grid.nearest, grid.least, grid.degree, grid.images),
+        **constants,
     )
 
 
 def find_picks(graph: Graph) -> Tensor:
     """Return the free neighbour that each free row would match, or -1."""
     pick = torch.empty(graph.room, dtype=torch.int32, device=graph.to.device)
-    constants = {**graph.constants(), "IMAGES": graph.images}
+    constants = graph.constants()
     _find_picks[(triton.cdiv(graph.room, constants["BLOCK"]),)](
-        *graph.arguments, graph.starts, graph.nearest, graph.least, pick, **constants
+        *(*graph.arguments, graph.starts, graph.nearest, graph.least, pick, graph.images),
+        **constants,
     )
     return pick
 
@@ -75,7 +77,7 @@ def choose_heavier(i, j, start, w, allowed, choice):
     )
 
 
-@kernel("room")
+@kernel()
 def _find_nearest(
     to,
     weight,
@@ -89,15 +91,15 @@ def _find_nearest(
     nearest,
     least,
     degree,
+    images,
     D: tl.constexpr,
     STEP: tl.constexpr,
-    IMAGES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     i, mask = program_rows(total, room, BLOCK)
     graph = to, weight, n, factors, first, last
     links = read_rows(graph, i, mask, D)
-    start = image_start(starts, i, IMAGES)
+    start = image_start(starts, i, images)
     choice = no_choice(BLOCK)
     sums = tl.zeros((BLOCK,), tl.float64)
     for at in range(0, max_links(links, D), STEP):
@@ -140,7 +142,7 @@ def _mutual_choice(chosen, i, mask):
     return tl.where(back == i, j, -1)
 
 
-@kernel("room")
+@kernel()
 def _find_picks(
     to,
     weight,
@@ -154,9 +156,9 @@ def _find_picks(
     nearest,
     least,
     pick,
+    images,
     D: tl.constexpr,
     STEP: tl.constexpr,
-    IMAGES: tl.constexpr,
     BLOCK: tl.constexpr,
     LANES: tl.constexpr,
 ):
@@ -171,7 +173,7 @@ def _find_picks(
     free = free & (tl.load(nearest + nearest_i, mask=free, other=-1) != i)
     least_i = tl.load(least + i, mask=mask, other=0)
     links = read_rows(graph, i, free, D)
-    start = image_start(starts, i, IMAGES)
+    start = image_start(starts, i, images)
     choice = no_choice(BLOCK * LANES)
     for at in range(0, max_links(links, D), STEP * LANES):
         for step in tl.static_range(STEP):

@@ -65,7 +65,8 @@ class SmallLevels:
 
     def vectors(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Allocate r, x and the residual of all levels, with as many channels as `like`."""
-        shape = (3, self.rows, like.shape[1])
+        rows = self.rows + -self.rows % 4  # each vector begins at a multiple of 16 bytes
+        shape = (3, rows, like.shape[1])
         r, x, residual = torch.empty(shape, dtype=like.dtype, device=like.device)
         return r, x, residual
 
@@ -88,7 +89,7 @@ class SmallLevels:
             self.count,
             r.shape[1],
             OMEGA=_OMEGA,
-            STEP=8,
+            STEP=4,
             **block_constants(r.shape[1], 512),
             num_warps=16,
         )
@@ -110,7 +111,7 @@ def _offsets(sizes: list[int], device: torch.device, cached: bool) -> Tensor:
     return torch.tensor(offsets, dtype=torch.int32, device=device)
 
 
-@kernel("count")
+@kernel(ones=("channels",))
 def _vcycle(
     r,
     x,
@@ -135,45 +136,22 @@ def _vcycle(
     KP: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """Run a V-cycle: down to the last level with residuals, and up again with corrections.
+
+    One loop does both, so that its code, which is long, is compiled once.
+    """
     image, images = tl.program_id(0), tl.num_programs(0)
     k = tl.arange(0, KP)
-    for level in range(0, count - 1):
-        row, link = tl.load(offsets + level), tl.load(link_offsets + level)
-        coarse_row = tl.load(offsets + level + 1)
-        at_image = starts + level * (images + 1) + image
-        lambda_k = tl.load(smoothness + level)
-        graph = to + link, weight + link, None, None, first + row, last + row
-        iterate = r + row * channels, None, inverse + row, None, None
-        end = tl.load(at_image + 1)
-        for at in range(tl.load(at_image), end, BLOCK):
-            i = at + tl.arange(0, BLOCK)
-            mask = i < end
-            _, remaining, _ = row_residual(
-                graph, iterate, c + row, lambda_k, i, mask, channels, OMEGA, 0, STEP, KP
-            )
-            to_row, both = row_channels(row + i, mask, channels, k)
-            tl.store(residual + to_row, remaining, mask=both)
-        tl.debug_barrier()
-        # Each level but the first has one bound more than rows.
-        level_bounds = bounds + (coarse_row - tl.load(offsets + 1) + level)
-        fine = residual + row * channels
-        end = tl.load(at_image + images + 2)
-        for at in range(tl.load(at_image + images + 1), end, BLOCK):
-            i = at + tl.arange(0, BLOCK)
-            mask = i < end
-            total = sum_members(fine, level_bounds, members + row, i, mask, channels, KP, BLOCK)
-            to_row, both = row_channels(coarse_row + i, mask, channels, k)
-            tl.store(r + to_row, total, mask=both)
-        tl.debug_barrier()
-    for down in range(0, count):
-        level = count - 1 - down
+    for phase in range(0, 2 * count - 1):
+        down = phase < count - 1
+        level = tl.minimum(phase, 2 * count - 2 - phase)
         row, link = tl.load(offsets + level), tl.load(link_offsets + level)
         coarse_row = tl.load(offsets + tl.minimum(level + 1, count - 1))
         at_image = starts + level * (images + 1) + image
         lambda_k = tl.load(smoothness + level)
         graph = to + link, weight + link, None, None, first + row, last + row
         above = x + coarse_row * channels
-        iterate = r + row * channels, None, inverse + row, above, parent + row
+        iterate = r + row * channels, None, inverse + row, above, parent + row, down == 0
         end = tl.load(at_image + 1)
         for at in range(tl.load(at_image), end, BLOCK):
             i = at + tl.arange(0, BLOCK)
@@ -181,13 +159,26 @@ def _vcycle(
             value, remaining, links = row_residual(
                 graph, iterate, c + row, lambda_k, i, mask, channels, OMEGA, 0, STEP, KP
             )
-            value = jacobi_update(value, remaining, links, inverse + row, i, mask, OMEGA)
+            stepped = jacobi_update(value, remaining, links, inverse + row, i, mask, OMEGA)
             to_row, both = row_channels(row + i, mask, channels, k)
-            tl.store(x + to_row, value, mask=both)
+            tl.store(residual + to_row, remaining, mask=both & down)
+            tl.store(x + to_row, stepped, mask=both & (down == 0))
         tl.debug_barrier()
+        if down:
+            # Each level but the first has one bound more than rows.
+            level_bounds = bounds + (coarse_row - tl.load(offsets + 1) + level)
+            fine = residual + row * channels
+            end = tl.load(at_image + images + 2)
+            for at in range(tl.load(at_image + images + 1), end, BLOCK):
+                i = at + tl.arange(0, BLOCK)
+                mask = i < end
+                total = sum_members(fine, level_bounds, members + row, i, mask, channels, KP, BLOCK)
+                to_row, both = row_channels(coarse_row + i, mask, channels, k)
+                tl.store(r + to_row, total, mask=both)
+            tl.debug_barrier()
 
 
-@kernel("room", "count")
+@kernel()
 def _mark(c, parent, offsets, marks, total, room, count, BLOCK: tl.constexpr):
     """Mark rows whose last ancestor has a weight above 0."""
     i, mask = program_rows(total, room, BLOCK)

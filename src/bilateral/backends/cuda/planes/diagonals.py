@@ -114,7 +114,7 @@ def per_row(graph: Graph, values: Sequence[float], dtype: torch.dtype) -> Tensor
     return constant(tuple(values), dtype, device).index_select(0, image)
 
 
-@kernel("room")
+@kernel()
 def _find_blocks(
     to,
     weight,

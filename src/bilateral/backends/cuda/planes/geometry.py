@@ -82,7 +82,7 @@ class Geometry:
         self.levels.append(PlaneGraph(coarse, None, meet, centre, sums[:, 0].contiguous()))
 
 
-@kernel("room")
+@kernel()
 def _find_meetings(
     to,
     weight,

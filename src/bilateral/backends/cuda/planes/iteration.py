@@ -187,7 +187,7 @@ class _Iteration:
         torch.where(chosen, self._best, self._x, out=self._x)
 
 
-@kernel()
+@kernel(ones=("channels",))
 def _multiply(
     to,
     weight,
@@ -250,7 +250,7 @@ def _multiply(
     tl.store(parts + (images * programs + part) * KP + k, tl.sum(energy, 0))
 
 
-@kernel()
+@kernel(ones=("channels",))
 def _update(
     x,
     r,
@@ -336,7 +336,7 @@ def read_places(i, mask, channels, k):
     return (i.to(tl.int64)[:, None] * channels + k[None, :]) * 3, mask
 
 
-@kernel("max_iterations", "programs")
+@kernel()
 def _judge(
     parts,
     norm,

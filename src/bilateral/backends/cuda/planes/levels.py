@@ -238,7 +238,7 @@ def jacobi_update(own, residual, count, inverse, i, mask, omega):
     )
 
 
-@kernel("room")
+@kernel(ones=("channels",))
 def _relax(
     to,
     weight,
@@ -294,7 +294,7 @@ def _relax(
         write_plane(out, i, store, channels, k, moved)
 
 
-@kernel("room", "colour")
+@kernel(ones=("channels",))
 def _relax_colour(
     to,
     weight,
@@ -362,7 +362,7 @@ def _relax_colour(
         write_plane(out, i, mask, channels, k, solved)
 
 
-@kernel("room")
+@kernel(ones=("channels",))
 def _solve_blocks(
     inverse,
     r,
@@ -382,7 +382,7 @@ def _solve_blocks(
     )
 
 
-@kernel("room")
+@kernel(ones=("channels",))
 def _add_from_parents(
     inverse,
     lift,
@@ -411,7 +411,7 @@ def _add_from_parents(
     write_plane(out, i, mask, channels, k, below)
 
 
-@kernel("room")
+@kernel(ones=("channels",))
 def _raise_rows(lift, b, out, total, room, channels, KP: tl.constexpr, BLOCK: tl.constexpr):
     i, mask = program_rows(total, room, BLOCK)
     k = tl.arange(0, KP)

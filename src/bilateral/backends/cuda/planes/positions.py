@@ -74,7 +74,7 @@ def coordinates(pixel, height, width):
     return pixel - line * width, line % height, line // height
 
 
-@kernel("rows", "columns", "tiles", "height", "width")
+@kernel()
 def _find_positions(
     cell,
     centre,

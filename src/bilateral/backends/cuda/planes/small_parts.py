@@ -87,7 +87,7 @@ def _unknown(u, value, along_x, along_y):
     return tl.where(u == 0, value, tl.where(u == 1, along_x, along_y))
 
 
-@kernel()
+@kernel(ones=("channels",))
 def _solve_parts(
     to,
     weight,

@@ -125,7 +125,7 @@ def _offsets(grid: Grid, positions: Positions, dtype: torch.dtype) -> tuple[Tens
     return torch.cat([torch.ones_like(at[:, :1]), at], 1), image
 
 
-@kernel("rows", "columns", "tiles", "height", "width")
+@kernel()
 def _splat_planes(
     values,
     weights,
@@ -205,7 +205,7 @@ def _splat_planes(
                 tl.store(to + 2, tl.where(counts, tl.sum(own * dy, 0), 0.0))
 
 
-@kernel("pixels", "height", "width")
+@kernel(ones=("channels",))
 def _slice_planes(
     planes,
     parent,

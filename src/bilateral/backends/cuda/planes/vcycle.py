@@ -22,6 +22,7 @@ from bilateral.backends.cuda.planes.levels import (
     solve_colour,
     sweep_colour,
 )
+from bilateral.backends.cuda.planes.small_levels import SmallLevels
 
 _DEGREE = 2
 _LEAST_FACTOR, _SWEEPS = 0.03, 8
@@ -38,7 +39,8 @@ class VCycle:
     colours : Tensor
         Colour of each vertex, 0 or 1: the parity of its coordinate sum.
     first_small : int
-        The nested start makes a V-cycle from this level on, and Jacobi steps on the finer levels.
+        From this level on, one program per image runs all levels. The nested start makes a V-cycle
+        there, and Jacobi steps on the finer levels.
     """
 
     def __init__(
@@ -57,8 +59,11 @@ class VCycle:
                 diagonals.inverses[k],
                 geometry.lifts[k] if k < geometry.depth else None,
             )
-            for k in range(geometry.depth + 1)
+            for k in range(max(1, self._first_small))
         ]
+        self._small_levels = None
+        if geometry.depth > 0:
+            self._small_levels = SmallLevels(geometry, diagonals, self._first_small)
         self._vectors: _Vectors | None = None
 
     @property
@@ -129,12 +134,13 @@ class VCycle:
 
     def _correction(self, k: int) -> Tensor:
         """Run one V-cycle from 0 for r of level k."""
-        vectors, level = self._vectors, self._levels[k]
+        vectors = self._vectors
         assert vectors is not None
+        if k == self._first_small:
+            assert self._small_levels is not None
+            return self._small_levels.vcycle(vectors.small_levels)
+        level = self._levels[k]
         r, (x, other) = vectors.r[k], vectors.x[k]
-        if k == self._geometry.depth:
-            solve_blocks(level, r, 1.0, x)  # rows have no links
-            return x
         first, *others = self._omegas
         solve_blocks(level, r, first, x)
         for omega in others:
@@ -156,18 +162,23 @@ class VCycle:
 
     def _memory(self, like: Tensor) -> "_Vectors":
         if self._vectors is None or self._vectors.residual[0].shape[1] != like.shape[1]:
-            self._vectors = _Vectors(self._geometry, like)
+            assert self._small_levels is not None
+            self._vectors = _Vectors(self._geometry, self._small_levels, self._first_small, like)
         return self._vectors
 
 
 class _Vectors:
     """Memory of each level: r, the residual, and two x that alternate."""
 
-    def __init__(self, geometry: Geometry, like: Tensor) -> None:
+    def __init__(
+        self, geometry: Geometry, small_levels: SmallLevels, first_small: int, like: Tensor
+    ) -> None:
         def allocate(room: int) -> Tensor:
             return like.new_empty((room, *like.shape[1:]))
 
-        rooms = [level.graph.room for level in geometry.levels]
+        rooms = [level.graph.room for level in geometry.levels[:first_small]]
+        self.small_levels = small_levels.vectors(like)
         self.residual = [allocate(room) for room in rooms]
-        self.r = [allocate(room) for room in (0, *rooms[1:])]
+        first_r = self.small_levels[0][: small_levels.first_room]
+        self.r = [allocate(0), *(allocate(room) for room in rooms[1:]), first_r]
         self.x = [(allocate(room), allocate(room)) for room in (0, *rooms[1:])]

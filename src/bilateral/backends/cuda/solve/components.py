@@ -107,7 +107,7 @@ def find_components(edges: Edges, *, space: bool = True, features: bool = True) 
             return root
 
 
-@kernel("count")
+@kernel()
 def _hook_roots(
     before,
     words,
@@ -133,7 +133,7 @@ def _hook_roots(
     tl.atomic_min(root + i, lowest, mask=mask & (lowest < root_i))
 
 
-@kernel("count")
+@kernel()
 def _mark_roots(root, weight, marks, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = i < count

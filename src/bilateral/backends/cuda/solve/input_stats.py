@@ -10,9 +10,9 @@ from torch import Tensor
 from bilateral.backends.cuda.blocks import program_rows
 from bilateral.backends.cuda.grid.edges import read_neighbours
 from bilateral.backends.cuda.grid.grid import Grid
+from bilateral.backends.cuda.grid.image_parts import MAX_PROGRAMS
 from bilateral.backends.cuda.kernel import kernel
 
-_MAX_PROGRAMS = 512
 _BLOCK = 1024
 _VERTEX_BLOCK = 512
 
@@ -38,13 +38,13 @@ def compute_input_stats(values: Tensor, weights: Tensor | None, images: int) -> 
     """Compute the statistics of (B H W, K) values with (B H W, 1) weights; None: all are 1."""
     channels = values.shape[1]
     pixels = values.shape[0] // images
-    programs = max(1, min(_MAX_PROGRAMS // images, pixels // _BLOCK))
+    programs = max(1, min(MAX_PROGRAMS // images, pixels // _BLOCK))
     # Smallest and largest value of each channel; then the last three numbers of `InputStats`.
     rows = 2 * channels + 3
     parts = torch.empty((images, rows, programs), dtype=torch.float64, device=values.device)
     _compute_parts[(programs, images)](values, weights, parts, pixels, channels, BLOCK=_BLOCK)
     out = torch.empty((images, 3 * channels + 3), dtype=torch.float64, device=values.device)
-    _combine_parts[(images,)](parts, out, programs, channels, PP=triton.next_power_of_2(programs))
+    _combine_parts[(images,)](parts, out, programs, channels, PP=MAX_PROGRAMS)
     per_channel = (out[:, k * channels : (k + 1) * channels] for k in range(3))
     return InputStats(*per_channel, *(out[:, 3 * channels + k] for k in range(3)))
 
@@ -72,7 +72,7 @@ def count_loose(grid: Grid, weight: Tensor, smoothness: Tensor, most: float) -> 
     return counts
 
 
-@kernel()
+@kernel(ones=("channels",))
 def _compute_parts(values, weights, parts, pixels, channels, BLOCK: tl.constexpr):
     """Compute the statistics of this program's part of an image."""
     program, image = tl.program_id(0), tl.program_id(1)
@@ -112,7 +112,7 @@ def _compute_parts(values, weights, parts, pixels, channels, BLOCK: tl.constexpr
     tl.store(to + (2 * channels + 2) * programs, nonfinite.to(tl.float64))
 
 
-@kernel("programs")
+@kernel()
 def _combine_parts(parts, out, programs, channels, PP: tl.constexpr):
     """Combine the parts of an image's programs."""
     image = tl.program_id(0)
@@ -135,7 +135,7 @@ def _combine_parts(parts, out, programs, channels, PP: tl.constexpr):
         tl.store(to + 3 * channels + k, tl.sum(part, 0))
 
 
-@kernel("room")
+@kernel()
 def _count_loose(
     mass,
     weight,

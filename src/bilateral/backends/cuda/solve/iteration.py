@@ -24,6 +24,7 @@ import triton
 from torch import Tensor
 
 from bilateral.backends.cuda.constants import constant
+from bilateral.backends.cuda.grid.image_parts import MAX_PROGRAMS
 from bilateral.backends.cuda.grid.laplacian import Laplacian
 from bilateral.backends.cuda.grid.pyramid_transfer import PrefixSums
 from bilateral.backends.cuda.multigrid.vcycle import VCycle
@@ -138,8 +139,7 @@ class Iteration:
         per channel: 1 if the last step is far worse than the best, else 0."""
         if padded > channels:
             self._finished.view(images, padded)[:, channels:] = 1
-        window = max(2, min(steps // 3 + 1, options.error_window))
-        self._window = triton.next_power_of_2(2 * window)
+        self._window = triton.next_power_of_2(2 * max(2, options.error_window))
 
     def step(self) -> None:
         """Make a step: z = M^-1 r; d = n z + beta d; u += alpha d; r -= alpha A (d / n)."""
@@ -170,7 +170,7 @@ class Iteration:
             self._x.shape[1],
             SQUARES=self._scale is None,
             KP=prefix.padded,
-            PP=triton.next_power_of_2(grid.programs),
+            PP=MAX_PROGRAMS,
             BLOCK=prefix.block,
             **_LAUNCH[self._x.dtype],
         )
@@ -186,13 +186,11 @@ class Iteration:
             *(self._parts, self._norm, self._alpha, self._scale, self._numbers),
             *(self._lengths, self.errors, self._finished, self.done, self._step),
             *(self._kept_norm, self._start_norm, self.diverged),
-            *(self.errors.shape[0], images, grid.programs),
-            FIRST=first,
+            *(self.errors.shape[0], images, grid.programs, int(first)),
             FIXED=self._fixed,
             STEADY=self._vcycle is not None,
             KP=prefix.padded,
-            PI=triton.next_power_of_2(images),
-            PP=triton.next_power_of_2(grid.programs),
+            PP=MAX_PROGRAMS,
             PA=prefix.padded_parts,
             WINDOW=self._window,
             BLOCK=block,

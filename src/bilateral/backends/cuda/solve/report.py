@@ -6,6 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from bilateral.backends.cuda.grid.grid import Grid
+from bilateral.backends.cuda.grid.image_parts import padded_images
 from bilateral.backends.cuda.kernel import kernel
 from bilateral.backends.cuda.solve.input_stats import InputStats
 from bilateral.backends.cuda.solve.iteration import Iteration
@@ -55,8 +56,8 @@ def write_report(
         stats.weight_sum.stride(0),
         *(iteration.diverged, iteration.diverged.shape[0]),
         *(iteration.done, iteration.errors, steps, images),
-        PD=triton.next_power_of_2(iteration.diverged.shape[0]),
-        PI=triton.next_power_of_2(images),
+        PD=padded_images(iteration.diverged.shape[0]),
+        PI=padded_images(images),
         STEPS=_STEPS_AT_ONCE,
     )
 
@@ -66,7 +67,7 @@ def _put(out, at, value):
     tl.store(out + at, value.to(tl.float64))
 
 
-@kernel("stride", "channels", "steps", "images")
+@kernel()
 def _write(
     out,
     total,

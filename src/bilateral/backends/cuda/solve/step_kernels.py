@@ -14,6 +14,9 @@ from bilateral.backends.cuda.kernel import kernel
 from bilateral.backends.cuda.solve.best_step import is_better
 from bilateral.backends.cuda.solve.error_estimate import judge_step, step_lengths
 
+_IMAGES_AT_ONCE: tl.constexpr = tl.constexpr(32)
+"""Images whose state one load reads: each warp reads all, and none waits for another."""
+
 
 @triton.jit
 def _unfinished_part(first_vertex, done, image, program, programs):
@@ -22,7 +25,7 @@ def _unfinished_part(first_vertex, done, image, program, programs):
     return begin, tl.where(tl.load(done + image) != 0, begin, end)
 
 
-@kernel("lower")
+@kernel(ones=("channels",))
 def precondition(
     r,
     inverse,
@@ -86,7 +89,7 @@ def _read_rows(n, inverse, parent, at, end, BLOCK: tl.constexpr):
     return n_i, inverse_i, parent_i
 
 
-@kernel()
+@kernel(ones=("channels",))
 def update(
     x,
     u,
@@ -194,7 +197,7 @@ def _read_vectors(vectors, pixels, at, end, channels, k, BLOCK: tl.constexpr):
     return blocks
 
 
-@kernel("count", "max_iterations", "images", "programs")
+@kernel(ones=("channels",))
 def judge_and_sum_coarse(
     begin,
     end,
@@ -224,11 +227,10 @@ def judge_and_sum_coarse(
     max_iterations,
     images,
     programs,
-    FIRST: tl.constexpr,
+    first,
     FIXED: tl.constexpr,
     STEADY: tl.constexpr,
     KP: tl.constexpr,
-    PI: tl.constexpr,
     PP: tl.constexpr,
     PA: tl.constexpr,
     WINDOW: tl.constexpr,
@@ -236,12 +238,12 @@ def judge_and_sum_coarse(
 ):
     """Judge the error, by one program per image, and sum r over coarse vertices, by all others.
 
-    FIRST: there is no step to judge yet.
+    `first`: there is no step to judge yet.
     """
     program = tl.program_id(0)
     k = tl.arange(0, KP)
     if program < images:
-        if not FIRST:
+        if first == 0:
             state = parts, norm, alpha, scale, numbers, lengths, errors, finished, done, step
             judge_step(
                 state,
@@ -256,9 +258,12 @@ def judge_and_sum_coarse(
                 WINDOW,
             )
     elif factors is not None:
-        image = tl.arange(0, PI)
-        unfinished = tl.load(done + image, mask=image < images, other=1) == 0
-        if tl.sum(unfinished.to(tl.int32), 0) > 0:
+        unfinished = 0
+        for at in range(0, images, _IMAGES_AT_ONCE):
+            image = at + tl.arange(0, _IMAGES_AT_ONCE)
+            is_open = tl.load(done + image, mask=image < images, other=1) == 0
+            unfinished += tl.sum(is_open.to(tl.int32), 0)
+        if unfinished > 0:
             g = (program - images) * BLOCK + tl.arange(0, BLOCK)
             mask = g < count
             ranges = begin, end, part_before, part_last
@@ -269,7 +274,7 @@ def judge_and_sum_coarse(
             tl.store(coarse + to, total.to(coarse.dtype.element_ty), mask=both)
 
 
-@kernel()
+@kernel(ones=("channels",))
 def write_solution(
     x, u, best, diverged, n, first_vertex, channels, KP: tl.constexpr, BLOCK: tl.constexpr
 ):

@@ -20,12 +20,11 @@ def white(photos: Tensor, reference_max: float | None) -> float | None:
 
 
 def levels(photos: Tensor) -> Tensor:
-    """Return photographs in a dtype that kernels and PyTorch's operations take."""
-    if photos.dtype == torch.uint8:
-        return photos
-    if photos.dtype == torch.uint16:
-        return photos.to(torch.int32)
-    return photos if photos.dtype == torch.float64 else photos.float()
+    """Return photographs in a dtype that kernels and PyTorch's operations take, with their white.
+
+    float32 holds all values of 16 bits.
+    """
+    return photos if photos.dtype in (torch.uint8, torch.float64) else photos.float()
 
 
 def check(photos: Tensor, reference_max: float | None, *, any_scale: bool = False) -> Tensor:

@@ -1,0 +1,1 @@
+"""Colorization on a CUDA device: strokes, texture, specks and colours."""

@@ -1,0 +1,1 @@
+"""Shallow depth of field on a CUDA device."""

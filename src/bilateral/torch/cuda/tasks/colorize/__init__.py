@@ -1,0 +1,1 @@
+"""Colorization of photographs on a CUDA device."""

@@ -1,0 +1,1 @@
+"""Super-resolution of depth maps on a CUDA device."""
