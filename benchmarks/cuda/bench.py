@@ -9,7 +9,7 @@ from benchmarks.common import photos
 from benchmarks.common.cells import Setting
 from benchmarks.common.command import say
 from benchmarks.common.photos import Photo
-from benchmarks.cuda import calls, events, planes, report
+from benchmarks.cuda import calls, camera, events, planes, report
 from benchmarks.cuda.floors import floors
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, problem
 
@@ -70,6 +70,8 @@ def measure_photograph(
     for name, arguments in (named | {"agreement": ()}).items():
         row[name] = getattr(calls, name)(on_device, *arguments)
         say(f"{name}: {row[name]}")
+    row["camera"] = camera.camera(on_device, MIDDLE, repeats)
+    say(f"camera: {row['camera']}")
     row["planes"] = planes.planes(on_device, MIDDLE, repeats)
     say(f"planes: {row['planes']}")
     return row

@@ -8,6 +8,7 @@ from benchmarks.common.timing import Timing, microseconds, ms
 TARGETS = {"whole_seconds_at_most": 2e-3, "middle_seconds_at_most": 2e-3}
 TARGETS |= {"images_per_second_at_least": 4000.0, "backward_in_forwards_at_most": 1.2}
 TARGETS |= {"difference_at_most": 1e-4}
+TARGETS |= {"camera_seconds_at_most": 8e-3, "camera_difference_at_most": 1e-3}
 PLANE_DIFFERENCES = {1e-3: 1e-3, 1e-5: 1e-4}
 """Tolerance of a planar solve, and its largest difference from the CPU's."""
 GIB = 2**30
@@ -31,6 +32,21 @@ QUESTIONS = (
     ("{segmentation}, refine_segmentation, 21 classes, ms", "segmentation", "seconds", "", ""),
     ("the same on the CPU, ms", "segmentation", "cpu_seconds", "", ""),
     ("pixels whose labels differ", "segmentation", "labels_differ", ",d", ""),
+    (
+        "{camera}, refine_depth, a camera's map, ms",
+        "camera",
+        "seconds",
+        "",
+        "camera_seconds_at_most",
+    ),
+    ("its first call, ms", "camera", "first_seconds", "", ""),
+    ("the same on the CPU, ms", "camera", "cpu_seconds", "", ""),
+    (
+        "RMS difference from the CPU's map, of its range",
+        *("camera", "difference", ".0e", "camera_difference_at_most"),
+    ),
+    ("largest difference, of its range", "camera", "largest", ".0e", ""),
+    ("its part of unknown pixels", "camera", "unknown", ".2f", ""),
     (
         "{agreement}, from the CPU's solution, tolerance 1e-6",
         *("agreement", "difference", ".0e", "difference_at_most"),
@@ -83,7 +99,7 @@ def _stages(row: dict[str, Any]) -> str:
 def _calls(results: dict[str, Any]) -> list[list[str]]:
     """One row per question, with a value per photograph, the target and the verdict."""
     photos, settings = results["photographs"], results["settings"]
-    parts = ("whole", "middle", "batch", "training", "segmentation", "agreement")
+    parts = ("whole", "middle", "batch", "training", "segmentation", "camera", "agreement")
     sizes = {k: ", ".join(dict.fromkeys(_by(photo[k]["size"]) for photo in photos)) for k in parts}
     rows = []
     for label, part, key, form, target in QUESTIONS:

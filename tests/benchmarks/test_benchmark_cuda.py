@@ -123,6 +123,13 @@ def made_up(quick: bool) -> dict[str, Any]:
             "cpu_seconds": timing,
             "labels_differ": 7,
         },
+        "camera": {
+            "size": size,
+            **dict.fromkeys(("seconds", "first_seconds", "cpu_seconds"), timing),
+            "difference": 2e-7,
+            "largest": 3e-3,
+            "unknown": 0.01,
+        },
         "agreement": {
             "size": (512, 512),
             "cells": (8, 40),
@@ -207,6 +214,8 @@ def test_the_report_renders() -> None:
     for row in (
         r"500 x 375, refine_segmentation, 21 classes, ms +\| +1.50 \(1.40 .. 1.60\), 1.50 ",
         r"pixels whose labels differ +\| +7, 7 ",
+        r"1920 x 1080, refine_depth, a camera's map, ms +\| +1.50 .*met",
+        r"RMS difference from the CPU's map, of its range +\| +2e-07, 2e-07 .*met",
         r"16 images of 640 x 480, images/s +\| +3,999, 3,999 ",
         r"the same with cells of 40 +\| +2.0e-06, 2.0e-06 ",
         r"repeats that are the same bit by bit +\| +5 of 5, 5 of 5 ",
@@ -222,6 +231,8 @@ def test_the_report_renders() -> None:
         ["2.00", "met"],
         ["4,000", "MISSED"],
         ["1.20", "met"],
+        ["8.00", "met"],
+        ["1e-03", "met"],
         ["1e-04", "met"],
         ["all", "met"],
     ]
@@ -235,13 +246,13 @@ def test_a_quick_report_judges_no_times() -> None:
     assert "A quick run" in text
     assert "8192" not in text
     judged = [verdict for _, verdict in verdicts(text)]
-    assert judged == ["-", "-", "-", "-", "-", "met", "met"]
+    assert judged == ["-", "-", "-", "-", "-", "-", "met", "met", "met"]
 
 
 def test_the_benchmark_measures_all_that_its_report_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
     pytest.importorskip("triton", reason="the kernels need Triton")
-    from benchmarks.cuda import bench, calls, events, planes, stages
+    from benchmarks.cuda import bench, calls, camera, events, planes, stages
 
     expected = made_up(quick=False)
     row = expected["photographs"][0]
@@ -259,6 +270,7 @@ def test_the_benchmark_measures_all_that_its_report_shows(monkeypatch: pytest.Mo
     for name in ("many_sizes", "large", "out_of_memory"):
         monkeypatch.setattr(calls, name, fake(name, expected[name]))
     monkeypatch.setattr(planes, "planes", fake("planes", row["planes"]))
+    monkeypatch.setattr(camera, "camera", fake("camera", row["camera"]))
     monkeypatch.setattr(calls.Task, "of", lambda problem: problem)
     monkeypatch.setattr(events, "copy_bandwidth", lambda _: expected["bandwidth"])
     monkeypatch.setattr(stages, "stages", fake("stages", (row["stages"], SIZES)))
@@ -274,9 +286,22 @@ def test_the_benchmark_measures_all_that_its_report_shows(monkeypatch: pytest.Mo
     assert given["batch"] == ((480, 640), 30)
     assert given["segmentation"] == ((375, 500), 30)
     assert given["stages"] == (20,)
+    assert given["camera"] == ((1080, 1920), 30)
     assert given["planes"] == ((1080, 1920), 30)
     text = report.as_text(results)
     assert "## Whole calls: made, made" in text
+
+
+def test_the_map_of_a_camera_has_what_such_maps_have() -> None:
+    pytest.importorskip("torch", reason="bilateral.torch needs PyTorch")
+    from benchmarks.cuda.camera import depth_map
+
+    grey = np.random.default_rng(0).uniform(0, 255, (90, 160)).astype(np.float32)
+    z, far = depth_map(grey)
+    assert (z.shape, z.dtype) == ((90, 160), np.float32)
+    known = np.isfinite(z)
+    assert 0.8 < known.mean() < 1
+    assert np.median(z[known & far]) > 2 * np.median(z[known & ~far])
 
 
 def test_without_a_device_the_command_says_so(tmp_path: Path) -> None:

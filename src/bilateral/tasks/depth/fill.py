@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,13 @@ from bilateral.tasks.depth.surfaces import Surfaces
 
 Array = NDArray[Any]
 
-_SMOOTHNESS, _SLOPE_SMOOTHNESS, _SLOPE_RIDGE = 0.03, 30.0, 1e-2
-"""Of the planar model for large holes (docs/explanation/planar.md)."""
+PLANES: dict[str, Any] = {
+    "model": "planar",
+    "smoothness": 0.03,
+    "slope_smoothness": 30.0,
+    "slope_ridge": 1e-2,
+}
+"""Options of the planar solve for large holes (docs/explanation/planar.md)."""
 GROWTH = Growth(bias=12.0, drift=0.01, slope_reach=256.0)
 """A hole continues the nearer surface only if the solution is 13 times closer to it. Planes lead
 further than the solution: with more drift, floors bend in wide shadows and end as flying pixels
@@ -37,8 +43,13 @@ class Cells(NamedTuple):
 
     def grid(self, guide: validation.Reference, tuned: float = 8.0) -> BilateralGrid:
         """Build the grid of a photograph. `tuned` is the default cell at 0.35 megapixels."""
-        xy = cell_size(guide.pixels.shape, tuned, least=4) if self.xy is None else self.xy
-        return BilateralGrid(guide.pixels, xy, self.luma, self.chroma, reference_max=guide.highest)
+        sizes: dict[str, Any] = self.sizes(guide.pixels.shape, tuned)
+        return BilateralGrid(guide.pixels, **sizes, reference_max=guide.highest)
+
+    def sizes(self, shape: Sequence[int], tuned: float = 8.0) -> dict[str, float]:
+        """Return the sizes for an image of a shape, as arguments of a grid or a solve."""
+        xy = cell_size(shape, tuned, least=4) if self.xy is None else self.xy
+        return {"sigma_xy": xy, "sigma_luma": self.luma, "sigma_chroma": self.chroma}
 
 
 class PlaneUnit(NamedTuple):
@@ -106,11 +117,4 @@ def fill(
 
 def plane_solver(grid: BilateralGrid, tolerance: float = 1e-3) -> BilateralSolver:
     """Return the solver of the planar model that fills holes."""
-    return BilateralSolver(
-        grid,
-        _SMOOTHNESS,
-        tolerance=tolerance,
-        model="planar",
-        slope_smoothness=_SLOPE_SMOOTHNESS,
-        slope_ridge=_SLOPE_RIDGE,
-    )
+    return BilateralSolver(grid, tolerance=tolerance, **PLANES)

@@ -15,25 +15,27 @@ Array = NDArray[Any]
 
 POLISH_SCALE, _POLISH_SMOOTHNESS, _POLISH_RGB = 3.0, 4.0, 60.0
 """Differences of more than 3 times the noise are edges."""
-_FILLED_WEIGHT = 0.3
+FILLED_WEIGHT = 0.3
 """Fillings give way to the data beside them."""
 MOST_MOVED = 3.0
 """The polish moves no pixel by more than this many times the noise."""
 
 
+def polish_options(channels: int) -> dict[str, Any]:
+    """Return the options of the polish for a photograph with a number of channels."""
+    return {
+        "scale": POLISH_SCALE,
+        "smoothness": _POLISH_SMOOTHNESS,
+        "sigma_rgb": _POLISH_RGB * channels / 3,
+        "anchor": 0.0,
+    }
+
+
 def polish_noise(x: Array, guide: validation.Reference, kept: Array, noise: Noise) -> Array:
     """Polish an (H, W) float32 map. Pixels that are not `kept` are fillings."""
     w = noise.units(x)
-    smooth = polish(
-        w,
-        guide.pixels,
-        w,
-        np.where(kept, np.float32(1), np.float32(_FILLED_WEIGHT)),
-        scale=POLISH_SCALE,
-        smoothness=_POLISH_SMOOTHNESS,
-        sigma_rgb=_POLISH_RGB * guide.pixels.shape[2] / 3,
-        anchor=0.0,
-        reference_max=guide.highest,
-    )
+    weights = np.where(kept, np.float32(1), np.float32(FILLED_WEIGHT))
+    options = polish_options(guide.pixels.shape[2])
+    smooth = polish(w, guide.pixels, w, weights, reference_max=guide.highest, **options)
     moved = np.clip(smooth - w, -MOST_MOVED, MOST_MOVED)
     return np.asarray(x + noise(x).astype(np.float32) * moved, np.float32)

@@ -9,6 +9,7 @@ shift by one pixel is found and allowed for: the edges of the map stay where the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,23 +23,24 @@ from bilateral.tasks.depth.windows import extreme, sums_at
 
 Array = NDArray[Any]
 
-_REACH = 2
+REACH = 2
 """Edges move by at most so many pixels."""
-_STEEP_JUMPS, _LEAST_JUMPS = 5.0, 2.0
+STEEP_JUMPS, LEAST_JUMPS = 5.0, 2.0
 """Depths within reach of an edge differ by more than this many jumps of the nearer and the farther
 surface. Slanted surfaces differ by less."""
-_COLOUR_REACH, _COLOUR_STRIDE = 5, 2
+COLOUR_REACH, COLOUR_STRIDE = 5, 2
 """A surface has the mean colour of its pixels so far around, of every other one."""
-_LEAST_PIXELS, _MOST_OTHERS = 3, 0.2
+LEAST_PIXELS, MOST_OTHERS = 3, 0.2
 """Fewest pixels of each surface, and largest part of third surfaces among them."""
-_LEAST_CONTRAST, _LEAST_RATIO = 24.0, 2.0
+LEAST_CONTRAST, LEAST_RATIO = 24.0, 2.0
 """Colours of surfaces differ by so many 8-bit levels, and so many times their own deviations."""
-_MARGIN, _MOST_OFF = 0.4, 0.5
+MARGIN, MOST_OFF = 0.4, 0.5
 """A pixel has the colour of a surface if it is at most this part of the way to the other's, and at
 most this part of the difference beside the way."""
-_SHIFT, _SHIFT_COST = 2, 0.002
+SHIFT, _SHIFT_COST = 2, 0.002
 """Largest shift of the photograph in pixels that is tried, and what each pixel costs, as a part of
 wrong pixels. A photograph that fits best with the largest shift is not used."""
+SHIFTS = [(dy, dx) for dy in range(-SHIFT, SHIFT + 1) for dx in range(-SHIFT, SHIFT + 1)]
 _LEAST_WRONG = 0.15
 """A map has ragged edges if at least this part of its pixels near them would move. It is at most
 0.12 in true maps, where some colours mislead."""
@@ -118,7 +120,7 @@ def snap_edges(
     if not moved.any():
         return x, moved
     target = np.where(moved, target, x)
-    beside = extreme(moved.astype(np.uint8), _REACH, np.fmax) > 0
+    beside = extreme(moved.astype(np.uint8), REACH, np.fmax) > 0
     moved |= beside & (_same_around(target, surfaces) <= _MOST_LEFT)
     unknown = np.full(x.shape, np.float32(np.nan))
     grown = grow_surfaces(
@@ -131,9 +133,9 @@ def _find_sides(
     x: Array, surfaces: Surfaces, guide: validation.Reference, unit: PlaneUnit
 ) -> _Sides:
     """Find the kept pixels near jumps where both surfaces have clear colours."""
-    low, high = (extreme(x, _REACH, choose) for choose in (np.fmin, np.fmax))
+    low, high = (extreme(x, REACH, choose) for choose in (np.fmin, np.fmax))
     beside_jump = high - low > np.maximum(
-        _STEEP_JUMPS * surfaces.jump_at(low), _LEAST_JUMPS * surfaces.jump_at(high)
+        STEEP_JUMPS * surfaces.jump_at(low), LEAST_JUMPS * surfaces.jump_at(high)
     )
     # Fillings follow the photograph already.
     at_y, at_x = np.nonzero(beside_jump & surfaces.kept)
@@ -149,10 +151,10 @@ def _find_sides(
     difference = np.sqrt(np.square(way).mean(axis=1))
     level = np.float32(guide.highest / 255)
     clear = (
-        (counts.min(axis=0) >= _LEAST_PIXELS)
-        & (others <= _MOST_OTHERS * (counts.sum(axis=0) + others))
-        & (difference > _LEAST_CONTRAST * level)
-        & (difference > _LEAST_RATIO * np.sqrt(variances).sum(axis=0))
+        (counts.min(axis=0) >= LEAST_PIXELS)
+        & (others <= MOST_OTHERS * (counts.sum(axis=0) + others))
+        & (difference > LEAST_CONTRAST * level)
+        & (difference > LEAST_RATIO * np.sqrt(variances).sum(axis=0))
     )
     normal = places[1] / sizes[1][:, np.newaxis] - places[0] / sizes[0][:, np.newaxis]
     normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-6)[:, np.newaxis]
@@ -182,7 +184,7 @@ def _surface_colours(
     places = np.zeros((2, count, 2), np.float32)
     others = np.zeros(count, np.float32)
     jumps = [surfaces.jump_at(depth) for depth in depths]
-    offsets = range(-_COLOUR_REACH, _COLOUR_REACH + 1, _COLOUR_STRIDE)
+    offsets = range(-COLOUR_REACH, COLOUR_REACH + 1, COLOUR_STRIDE)
     for dy, dx in ((dy, dx) for dy in offsets for dx in offsets):
         v, u = at_y + dy, at_x + dx
         inside = (v >= 0) & (v < height) & (u >= 0) & (u < width)
@@ -207,17 +209,28 @@ def _aligned_sides(sides: _Sides, guide: validation.Reference) -> NDArray[np.int
 
     1 is the farther surface, 0 the nearer one, -1 neither. None if no small shift fits best.
     """
-    best, aligned = np.inf, None
-    offsets = range(-_SHIFT, _SHIFT + 1)
-    for dy, dx in ((dy, dx) for dy in offsets for dx in offsets):
-        joins = _sides_by_colour(sides, guide, dy, dx)
-        certain = joins >= 0
-        wrong = int(np.count_nonzero(certain & ((joins > 0) != sides.is_far)))
-        count = int(np.count_nonzero(certain))
-        cost = wrong / max(count, 1) + _SHIFT_COST * (abs(dy) + abs(dx))
-        if cost < best:
-            best, aligned = cost, joins if max(abs(dy), abs(dx)) < _SHIFT else None
-    return aligned
+    each = [_sides_by_colour(sides, guide, dy, dx) for dy, dx in SHIFTS]
+    counts = [int(np.count_nonzero(joins >= 0)) for joins in each]
+    wrong = [int(np.count_nonzero((joins >= 0) & ((joins > 0) != sides.is_far))) for joins in each]
+    best = best_shift(counts, wrong)
+    return None if best is None else each[best]
+
+
+def best_shift(counts: Sequence[int], wrong: Sequence[int]) -> int | None:
+    """Return the number of the shift with the fewest contradictions; None if it is the largest.
+
+    Parameters
+    ----------
+    counts, wrong : sequence of int
+        For each of `SHIFTS`, the pixels whose colour is that of a surface, and those of them whose
+        depth is that of the other one.
+    """
+    costs = [
+        bad / max(count, 1) + _SHIFT_COST * (abs(dy) + abs(dx))
+        for (dy, dx), count, bad in zip(SHIFTS, counts, wrong, strict=True)
+    ]
+    best = int(np.argmin(costs))
+    return best if max(map(abs, SHIFTS[best])) < SHIFT else None
 
 
 def _sides_by_colour(
@@ -230,8 +243,8 @@ def _sides_by_colour(
     length = np.square(sides.way).sum(axis=1)
     part = (from_near * sides.way).sum(axis=1) / length
     beside = np.square(from_near - part[:, np.newaxis] * sides.way).sum(axis=1)
-    joins = np.where(part < _MARGIN, 0, np.where(part > 1 - _MARGIN, 1, -1))
-    return np.where(beside < _MOST_OFF**2 * length, joins, -1).astype(np.int8)
+    joins = np.where(part < MARGIN, 0, np.where(part > 1 - MARGIN, 1, -1))
+    return np.where(beside < MOST_OFF**2 * length, joins, -1).astype(np.int8)
 
 
 def _directions(sides: _Sides, joins: NDArray[np.bool_]) -> Array:
@@ -241,15 +254,30 @@ def _directions(sides: _Sides, joins: NDArray[np.bool_]) -> Array:
 
 def _only_ragged(sides: _Sides, joins: NDArray[np.bool_], moving: NDArray[np.bool_]) -> bool:
     """Whether many pixels would move, and they do not agree on a shift of the photograph."""
-    count = np.count_nonzero(moving)
-    if count == 0 or count < _LEAST_WRONG * moving.size:
-        return False
     total = _directions(sides, joins)[moving].sum(axis=0)
-    if np.hypot(*total) > _MOST_COHERENT * count:
+    squares = sides.normal.T @ sides.normal
+    return is_ragged(moving.size, int(np.count_nonzero(moving)), total, squares)
+
+
+def is_ragged(pixels: int, moving: int, total: Array, squares: Array) -> bool:
+    """Whether many pixels would move, and they do not agree on a shift of the photograph.
+
+    Parameters
+    ----------
+    pixels, moving : int
+        Pixels whose colour is that of a surface, and those of them that would move.
+    total : (2,) array
+        Sum of the directions in which the edge would move.
+    squares : (2, 2) array
+        N^T N of the normals N of all pixels.
+    """
+    if moving == 0 or moving < _LEAST_WRONG * pixels:
         return False
-    # A shift by a pixel moves one of the 2 _REACH pixels across each edge.
-    moments = sides.normal.T @ sides.normal / moving.size + 0.05 * np.eye(2)
-    shift = np.linalg.solve(moments, 2 * _REACH * total / moving.size)
+    if np.hypot(*total) > _MOST_COHERENT * moving:
+        return False
+    # A shift by a pixel moves one of the 2 REACH pixels across each edge.
+    moments = squares / pixels + 0.05 * np.eye(2)
+    shift = np.linalg.solve(moments, 2 * REACH * total / pixels)
     return bool(np.hypot(*shift) <= _MOST_SHIFT)
 
 
@@ -272,7 +300,7 @@ def _same_around(x: Array, surfaces: Surfaces) -> Array:
     """Count the neighbours of each pixel that are on its surface."""
     height, width = x.shape
     padded = np.pad(x, 1, "edge")
-    close = _LEAST_JUMPS * surfaces.jump_at(x)
+    close = LEAST_JUMPS * surfaces.jump_at(x)
     same = np.zeros(x.shape, np.int8)
     for dy, dx in ((dy, dx) for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)):
         same += np.abs(padded[dy : dy + height, dx : dx + width] - x) <= close

@@ -37,10 +37,10 @@ def refine_depth(
     A batch holds maps that have nothing to do with each other; for the frames of a video use the
     function for arrays or `bilateral.tasks.DepthStream`. The function has no gradients.
 
-    Of maps on a CUDA device, with `preset` "sensor" and without `scale`, most stages are computed
-    there: all but the solve for the holes, the snap to the photograph's edges and the polish. Other
-    maps are refined by the CPU, and copied there and back. Images are refined one by one, and the
-    call waits for the device.
+    Maps on a CUDA device are refined there, with `preset` "sensor" and without `scale`. All others,
+    and those with ragged edges, of stereo matching or enlarged by repeating pixels, are copied to
+    the host and back, and refined by the CPU in part or as a whole. Images are refined one by one,
+    and the call waits for the device.
 
     Parameters
     ----------

@@ -66,10 +66,11 @@ def _find_doubt(z, out, height, width, c0, c1, c2, BLOCK: tl.constexpr):
     doubt = (centre == centre) & (ramp | (same < support * count))
     if tl.max(doubt.to(tl.int32), 0) > 0:
         least = tl.where(same < _LINE_SUPPORT * count, _LINE_STEEP, 0.0)
-        for line in tl.static_range(4):
-            dy = 1 if line > 0 else 0
-            dx = 0 if line == 1 else -1 if line == 3 else 1
-            doubt &= ~_on_even_line(z, y, x, dy, dx, least, height, width, c0, c1, c2, BLOCK)
+        # Triton wants other names here than outside of the branch.
+        for axis in tl.static_range(4):
+            down = 1 if axis > 0 else 0
+            right = 0 if axis == 1 else -1 if axis == 3 else 1
+            doubt &= ~_on_even_line(z, y, x, down, right, least, height, width, c0, c1, c2, BLOCK)
     tl.store(out + i, doubt.to(tl.uint8), mask=mask)
 
 

@@ -1,35 +1,40 @@
 """Refine maps of depth cameras on a CUDA device: the recipe of `tasks/depth/frame.py`.
 
-The noise, the surfaces and their growth into holes are computed on the device, with the constants
-of the recipe. The host reads a few numbers in between, and still does three stages: the planar
-solve, the snap and the polish. Maps that go another way than most (maps of matching, enlarged ones,
-all that raises an error or a warning) are refined by the task for arrays.
+The stages have the constants of the recipe. The host reads a few numbers in between, and snaps the
+edges of maps that have ragged ones. Maps that go another way than most (maps of matching, enlarged
+ones, all that raises an error or a warning) are refined by the task for arrays.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import max_pool2d
 
 from bilateral import validation
 from bilateral.backends.cpu import Polynomial
 from bilateral.backends.cuda.depth.doubt import find_doubt
 from bilateral.backends.cuda.depth.growth import grow_surfaces
+from bilateral.backends.cuda.depth.sides import SideOptions, count_contradictions, find_sides
 from bilateral.backends.cuda.depth.surface_sizes import surface_sizes
-from bilateral.tasks.depth import enlarged, fill
+from bilateral.tasks.depth import enlarged, fill, snap
 from bilateral.tasks.depth import surfaces as recipe
 from bilateral.tasks.depth.depth_input import LEAST_WEIGHT
 from bilateral.tasks.depth.fill import Cells, PlaneUnit
 from bilateral.tasks.depth.matching.matched import is_disordered
 from bilateral.tasks.depth.noise import Noise, Samples, noise_of
-from bilateral.tasks.depth.polish_noise import polish_noise
+from bilateral.tasks.depth.polish_noise import FILLED_WEIGHT, MOST_MOVED, polish_options
 from bilateral.tasks.depth.refine import MOST_SIZES
-from bilateral.tasks.depth.snap import snap_edges
 from bilateral.tasks.depth.surfaces import Surfaces, jump_of, least_pixels
+from bilateral.torch.cuda.graphs import Graph
+from bilateral.torch.functional import solve
 from bilateral.torch.inputs import as_array, is_wide
+from bilateral.torch.tasks.polish import polish
 from bilateral.validation.depth_maps import SUSPICIOUS_ZEROS
 
 
@@ -54,6 +59,11 @@ class Input(NamedTuple):
     trust: Tensor
     """(H, W) float32: at most 1, and 0 where the map is unknown."""
     size: float
+
+
+def _record(launch: Callable[[], None]) -> Callable[[], None]:
+    """Record a CUDA graph of what a function launches; return the function that replays it."""
+    return Graph(launch, ready=True).replay
 
 
 class DeviceSurfaces(NamedTuple):
@@ -97,15 +107,17 @@ def refine(
     if surfaces is None:
         return None
     unit = surfaces.unit
-    guide = validation.reference(np.moveaxis(as_array(given.image), 0, -1), reference_max)
     measured, z = z, torch.where(surfaces.doubt, torch.nan, z)
     x = z
     if not surfaces.all_kept:
-        solution = _solve_planes(z, surfaces, trust, guide, cells)
+        solution = _solve_planes(given, z, surfaces, trust, cells, reference_max)
         confirmed = surfaces.confirmed(solution, z)
         x = torch.where(confirmed, z, solution)
-        x = grow_surfaces(x, confirmed, measured, surfaces.jump, unit.inverse, fill.GROWTH)
-    return size * _snap_and_polish(x, surfaces, guide, noise).double()
+        rule = surfaces.jump, unit.inverse, fill.GROWTH
+        x = grow_surfaces(x, confirmed, measured, *rule, record=_record if x.is_cuda else None)
+    x, moved = _snap(x, surfaces, given.image, reference_max)
+    kept = surfaces.kept & ~moved
+    return size * _polish(x, given.image, kept, noise, reference_max).double()
 
 
 def _check(
@@ -193,21 +205,95 @@ def _find_surfaces(z: Tensor, noise: Noise, trust: Tensor) -> DeviceSurfaces | N
 
 
 def _solve_planes(
-    z: Tensor, surfaces: DeviceSurfaces, trust: Tensor, guide: validation.Reference, cells: Cells
+    given: CameraMap,
+    z: Tensor,
+    surfaces: DeviceSurfaces,
+    trust: Tensor,
+    cells: Cells,
+    reference_max: float | None,
 ) -> Tensor:
-    """Solve for planes in the holes; on the host."""
+    """Solve for planes in the holes."""
+    unit = surfaces.unit
     target = torch.where(surfaces.kept | surfaces.small, z, torch.nan)
+    target = 1 / target if unit.inverse else target
     weights = torch.where(surfaces.small, fill.SMALL_TRUST, 1.0).float() * trust
-    solver = fill.plane_solver(cells.grid(guide))
-    u = solver.solve(surfaces.unit.to(as_array(target)), as_array(weights))
-    return torch.from_numpy(surfaces.unit.back(u)).to(z.device)
+    sizes: dict[str, Any] = cells.sizes(z.shape)
+    u = solve(
+        given.image,
+        target[None],
+        weights[None],
+        **sizes,
+        **fill.PLANES,
+        reference_max=reference_max,
+    )[0]
+    return 1 / u.clamp(min=unit.least) if unit.inverse else u
 
 
-def _snap_and_polish(
-    x: Tensor, surfaces: DeviceSurfaces, guide: validation.Reference, noise: Noise
+def _snap(
+    x: Tensor, surfaces: DeviceSurfaces, image: Tensor, reference_max: float | None
+) -> tuple[Tensor, Tensor]:
+    """Move ragged edges to the photograph's; the device finds out whether there are any."""
+    if not _is_ragged(x, surfaces, image, reference_max):
+        return x, torch.zeros_like(surfaces.kept)
+    guide = validation.reference(np.moveaxis(as_array(image), 0, -1), reference_max)
+    snapped, moved = snap.snap_edges(as_array(x), surfaces.on_host(), guide, surfaces.unit)
+    return torch.from_numpy(snapped).to(x.device), torch.from_numpy(moved).to(x.device)
+
+
+def _is_ragged(
+    x: Tensor, surfaces: DeviceSurfaces, image: Tensor, reference_max: float | None
+) -> bool:
+    """Whether the tests of `snap_edges` for the map as a whole let edges move."""
+    side = 2 * snap.REACH + 1
+    high, low = (
+        sign * max_pool2d(sign * x[None], side, stride=1, padding=snap.REACH)[0] for sign in (1, -1)
+    )
+    jumps = snap.STEEP_JUMPS * surfaces.jump_at(low), snap.LEAST_JUMPS * surfaces.jump_at(high)
+    beside_jump = high - low > torch.maximum(*jumps)
+    pixel = (beside_jump & surfaces.kept).view(-1).nonzero().view(-1).int()
+    levels = image.to(torch.float32)
+    options = SideOptions(
+        snap.COLOUR_REACH,
+        snap.COLOUR_STRIDE,
+        snap.LEAST_PIXELS,
+        snap.MOST_OTHERS,
+        snap.LEAST_CONTRAST * _white(image, reference_max) / 255,
+        snap.LEAST_RATIO,
+    )
+    inverse = surfaces.unit.inverse
+    found = find_sides(
+        x, low, high, ~beside_jump, pixel, levels, surfaces.jump, inverse, options
+    ).clear_ones()
+    joins, counts = count_contradictions(found, levels, snap.SHIFT, snap.MARGIN, snap.MOST_OFF)
+    best = snap.best_shift(*counts.tolist())
+    if best is None:
+        return False
+    certain, far = joins[best] >= 0, joins[best] > 0
+    moving = certain & (far != found.is_far)
+    directions = torch.where(far, -found.normal, found.normal)
+    total = torch.where(moving, directions, 0).sum(1)
+    normal = torch.where(certain, found.normal, 0)
+    squares = normal @ normal.T
+    numbers = torch.cat([certain.sum()[None], moving.sum()[None], total, squares.view(-1)])
+    pixels, count, *sums = numbers.tolist()
+    parts = np.array(sums[:2]), np.array(sums[2:]).reshape(2, 2)
+    return snap.is_ragged(int(pixels), int(count), *parts)
+
+
+def _white(image: Tensor, reference_max: float | None) -> float:
+    if reference_max is not None:
+        return float(reference_max)
+    return 1.0 if image.is_floating_point() else float(torch.iinfo(image.dtype).max)
+
+
+def _polish(
+    x: Tensor, image: Tensor, kept: Tensor, noise: Noise, reference_max: float | None
 ) -> Tensor:
-    """Move ragged edges and reduce noise; on the host."""
-    on_host = surfaces.on_host()
-    snapped, moved = snap_edges(as_array(x), on_host, guide, surfaces.unit)
-    polished = polish_noise(snapped, guide, on_host.kept & ~moved, noise)
-    return torch.from_numpy(polished).to(x.device)
+    """Reduce noise, as `polish_noise` does."""
+    ratio = math.sqrt(noise.b / noise.a)
+    w = (torch.arctan(x * ratio) / (noise.a * ratio) if ratio > 0 else x / noise.a)[None]
+    weights = torch.where(kept, 1.0, FILLED_WEIGHT)
+    options = polish_options(len(image))
+    smooth = polish(w, image, w, weights[None], reference_max=reference_max, **options)
+    moved = (smooth - w)[0].clamp(-MOST_MOVED, MOST_MOVED)
+    return x + (noise.a + noise.b * x.square()) * moved
