@@ -40,6 +40,7 @@ UNALIGNED = frozenset(
     (
         "alpha",
         "arrival",
+        "coarse_last",
         "diverged",
         "done",
         "errors",
