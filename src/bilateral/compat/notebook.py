@@ -135,6 +135,15 @@ def bistochastize(grid: BilateralGrid, maxiter: int = 10) -> tuple[Any, Any]:
     """Return the diagonal matrices Dn and Dm that bistochastize a grid, as SciPy sparse matrices.
 
     `BilateralSolver` does not need them: its own grid is bistochastized to convergence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.compat import BilateralGrid, bistochastize
+    >>> grid = BilateralGrid(np.zeros((16, 24, 3), np.uint8), sigma_spatial=8)
+    >>> Dn, Dm = bistochastize(grid)
+    >>> np.round(Dm.diagonal()).tolist()
+    [64.0, 64.0, 64.0, 64.0, 64.0, 64.0]
     """
     m = grid.splat(np.ones(grid.npixels))
     n = np.ones(grid.nvertices)
@@ -153,6 +162,15 @@ class BilateralSolver:
     params : mapping
         "lam": the smoothness. "cg_maxiter": number of steps. "cg_tol" and "A_diag_min" are
         accepted: all steps are taken, which can only be more exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.compat import BilateralGrid, BilateralSolver
+    >>> grid = BilateralGrid(np.zeros((16, 24, 3), np.uint8), sigma_spatial=8)
+    >>> solver = BilateralSolver(grid, {"lam": 128, "cg_maxiter": 25})
+    >>> solver.solve(np.full((384, 1), 3.0), np.ones((384, 1)))[:2].round(6).tolist()
+    [[3.0], [3.0]]
     """
 
     def __init__(self, grid: BilateralGrid, params: Mapping[str, float]) -> None:

@@ -21,7 +21,16 @@ _SCALES = {"u1": (255.0, 0.0), "u2": (65535.0, 0.0), "i2": (65535.0, 32768.0), "
 
 
 class FastBilateralSolverFilter:
-    """A filter for one guide; see `fastBilateralSolverFilter`."""
+    """A filter for one guide; see `fastBilateralSolverFilter`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.compat import FastBilateralSolverFilter
+    >>> made = FastBilateralSolverFilter(np.zeros((32, 48), np.uint8), 8, 8, 8)
+    >>> np.unique(made.filter(np.full((32, 48), 7, np.uint8), np.ones((32, 48), np.float32)))
+    array([7], dtype=uint8)
+    """
 
     def __init__(
         self,
@@ -99,7 +108,16 @@ def createFastBilateralSolverFilter(  # noqa: N802
     num_iter: int = 25,
     max_tol: float = 1e-5,
 ) -> FastBilateralSolverFilter:
-    """Build the filter of one guide, for many sources; see `fastBilateralSolverFilter`."""
+    """Build the filter of one guide, for many sources; see `fastBilateralSolverFilter`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.compat import createFastBilateralSolverFilter
+    >>> made = createFastBilateralSolverFilter(np.zeros((32, 48), np.uint8), 8, 8, 8)
+    >>> np.unique(made.filter(np.full((32, 48), 7, np.uint8), np.ones((32, 48), np.float32)))
+    array([7], dtype=uint8)
+    """
     return FastBilateralSolverFilter(
         guide, sigma_spatial, sigma_luma, sigma_chroma, lambda_, num_iter, max_tol
     )
