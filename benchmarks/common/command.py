@@ -2,8 +2,8 @@
 
 A benchmark is a module with a TITLE, the default number of REPEATS, the names of its
 PARTS for ``--only`` if it has parts, PEERS if it takes the originals by ``--peers`` and, where it
-has OpenCV as a peer, the worker's call that it needs as OPENCV. It has either `measure(setting)` and
-`as_text(results)`, or is an experiment of the paper (see `cells`) with `details(values)`: the
+has OpenCV as a peer, the worker's call that it needs as OPENCV. It has either `measure(setting)`
+and `as_text(results)`, or is an experiment of the paper (see `cells`) with `details(values)`: the
 sections that the paper's page does not have.
 """
 

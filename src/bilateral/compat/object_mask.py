@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral.compat.notebook import BilateralGrid, jacobi_solver
+from bilateral.compat.notebook import BilateralGrid
+from bilateral.compat.steps import Options, solve
 from bilateral.filters.labels import find_regions
 
 Array = NDArray[Any]
@@ -78,8 +79,8 @@ def bilateral_solver_output(
         )
     grid = BilateralGrid(image, sigma_spatial, sigma_luma, sigma_chroma)
     # Equal confidences of all pixels scale the smoothness, and cost nothing then.
-    solver = jacobi_solver(grid.grid, _LAMBDA / _CONFIDENCE, _STEPS)
-    soft = solver.solve(values.astype(np.float32))
+    options = Options.checked(_LAMBDA / _CONFIDENCE, _STEPS)
+    soft = solve(grid.grid, options, values.astype(np.float32))
     mask = _choose(_fill_holes(soft > _THRESHOLD), get_all_cc)
     return soft.astype(np.float64), mask
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bilateral import validation
 from bilateral.compat import cells
-from bilateral.compat.notebook import jacobi_solver
+from bilateral.compat.steps import Options, solve
 
 Array = NDArray[Any]
 
@@ -59,7 +59,7 @@ class FastBilateralSolverFilter:
         self._grid = cells.build(cells.opencv_cells(image, luma, chroma), space, _CENTRE)
         self._count = self._grid.splat(np.ones(image.shape[:2]))
         smoothness = validation.positive("lambda_", lambda_)
-        self._solver = jacobi_solver(self._grid, smoothness, int(num_iter))
+        self._options = Options.checked(smoothness, int(num_iter))
 
     def filter(self, src: ArrayLike, confidence: ArrayLike, dst: Array | None = None) -> Array:
         """Return the smooth source, in its dtype; also written to `dst` if that is given."""
@@ -82,7 +82,7 @@ class FastBilateralSolverFilter:
                 )
         scale, offset = _SCALES[kind]
         x = (source.astype(np.float32) + np.float32(offset)) / np.float32(scale)
-        y = self._solver.solve(x, weights, warm_start=self._means(x)) * scale - offset
+        y = solve(self._grid, self._options, x, weights, self._means(x)) * scale - offset
         if kind != "f4":
             limits = np.iinfo(source.dtype)
             y = np.clip(np.rint(y), limits.min, limits.max)
