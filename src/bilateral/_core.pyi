@@ -474,6 +474,11 @@ def median(image: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu'
 def median(image: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], size: int, threads: int) -> None:
     """Write the median over size x size pixels."""
 
+def color_cells(image: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], weights: Sequence[Sequence[float]], shift: Sequence[float], margin: Sequence[float], gray: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], cells: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], near: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
+    """
+    Write the cells of 8-bit colours, and whether a colour is near the border of a cell.
+    """
+
 class PixelGraph32:
     """The graph of the pixels of a reference."""
 
