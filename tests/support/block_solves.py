@@ -98,6 +98,7 @@ class BlockSolve:
                     None if self.confidence is None else self.confidence[place],
                     self.options,
                     channel,
+                    robust=True,
                 )
                 for block, place in zip(self.blocks, self.places, strict=True)
             ]

@@ -26,7 +26,9 @@ class BlockTasks(NamedTuple):
     target: Delayed
 
 
-def build_all(cut: Cut, channels: Sequence[int | None] = (None,)) -> list[BlockTasks]:
+def build_all(
+    cut: Cut, channels: Sequence[int | None] = (None,), *, robust: bool = False
+) -> list[BlockTasks]:
     """Build the blocks of all chunks."""
     references, targets = _parts(cut.reference), _parts(cut.target)
     confidences = None if cut.confidence is None else _parts(cut.confidence)
@@ -35,7 +37,7 @@ def build_all(cut: Cut, channels: Sequence[int | None] = (None,)) -> list[BlockT
     for place, position, shape in cut.places():
         confidence = None if confidences is None else confidences[place]
         block, vertices, sums = build(
-            references[place], targets[place], confidence, position, options, list(channels)
+            references[place], targets[place], confidence, position, options, list(channels), robust
         )
         built.append(BlockTasks(place, position, shape, block, vertices, sums, targets[place]))
     return built

@@ -233,8 +233,11 @@ def observed(
 
 def finite_range(blocks: Sequence[BlockSums]) -> tuple[Array, Array]:
     """Return the lowest and highest value of each channel over the finite pixels."""
-    low = _merge(np.minimum, blocks, lambda block: block.finite[0])
-    return low, _merge(np.maximum, blocks, lambda block: block.finite[1])
+    ranges = [block.finite for block in blocks if block.finite is not None]
+    if len(ranges) < len(blocks):
+        raise RuntimeError("finite_range needs the sums of splat_block(..., robust=True)")
+    low, high = (np.stack(each) for each in zip(*ranges, strict=True))
+    return low.min(axis=0), high.max(axis=0)
 
 
 def _merge(
