@@ -86,6 +86,8 @@ class BlockSums(NamedTuple):
     if the sums are not those of a robust solve."""
     largest_confidence: float
     """Of confidences that are float64 while the target is float32; else 0."""
+    start: Array | None = None
+    """Mean of the warm start at each vertex."""
 
 
 def build_block(
@@ -165,21 +167,35 @@ def splat_block(
     channel: int | None = None,
     *,
     robust: bool = False,
+    warm_start: ArrayLike | None = None,
 ) -> BlockSums:
     """Sum the target, or one channel of it, and the confidence of a block over its vertices.
 
-    `robust` adds what only a robust solve needs, which takes time if there is a confidence.
+    Parameters
+    ----------
+    block, target, confidence, options, channel
+        As for `block_target`.
+    robust : bool
+        Add what only a robust solve needs, which takes time if there is a confidence.
+    warm_start : array, optional
+        An earlier solution in the target's shape, for all channels.
     """
     with _named(block.position):
         values, weights, largest = block_target(block, target, confidence, options, channel)
         sums = cpu.splat_block(block.core, values, weights)
         if np.isfinite(largest):  # else the confidence is too large for float32, and `join` says so
             validation.confidence_value(weights, sums.invalid)
+        start = None
+        if warm_start is not None:
+            like = validation.target(
+                target, block.shape, options.dtype, options.solve.needs_float64
+            )
+            start = cpu.block_vertex_means(block.core, validation.warm_start(warm_start, like))
     if weights is None:  # sums of ones: integers take less memory, and hold them exactly
         smallest = np.min_scalar_type(int(sums.weight.max()))
         sums = sums._replace(weight=sums.weight.astype(smallest))
     finite = _finite_range(values, weights, sums) if robust else None
-    return BlockSums(block.position, block.shape, values.dtype, sums, finite, largest)
+    return BlockSums(block.position, block.shape, values.dtype, sums, finite, largest, start)
 
 
 def _finite_range(
