@@ -98,7 +98,7 @@ preconditioner, initial, model, smooth, callback, return_info, reference_max, dt
     sigmas = checked_sigmas(smooth, parts)
     n_channels = 1 if parts.target.ndim == 2 else parts.target.shape[2]
     channels = [None] if weights == "joint" else list(range(n_channels))
-    built = build_all(parts, channels)
+    built = build_all(parts, channels, robust=True)
     arguments = blocks.RobustOptions(loss, iterations, min_change, smoothness, callback)
     joined = delayed(tasks.join, pure=True)([task.vertices for task in built], parts.options)
     states = [
