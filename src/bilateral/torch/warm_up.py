@@ -55,7 +55,5 @@ def warm_up(
         raise ValueError("bilateral.torch.warm_up: give either device or capability, not both.")
     else:
         capability = validation.count("capability", capability, 50)
-    operators.load_cuda_operators()
-    from bilateral.backends.cuda.compiler import store
-
-    return store.compile_usual(capability, progress)
+    count: int = operators.load_cuda_operators().compile_usual(capability, progress)
+    return count
