@@ -71,6 +71,26 @@ BlockState bound_state(const BoundBlock& self, int threads) {
   return {state.key_bits, std::move(key_low), state.x_cell, state.y_cell, last, pixel, keys};
 }
 
+using BlockVertices = std::tuple<std::vector<int>, Integers, AnyArray, AnyArray>;
+
+BlockVertices bound_vertices(const BoundBlock& self) {
+  const KeyLayout& layout = self.grid.layout;
+  const auto channels = std::ptrdiff_t(layout.channels);
+  auto [counts, keys] = std::visit(
+      []<class Key>(const Tiles<Key>& tiles) {
+        Buffer<std::uint32_t> each(tiles.first.size() - 1);
+        for (std::size_t i = 0; i < each.size(); ++i) each[i] = tiles.first[i + 1] - tiles.first[i];
+        Buffer<Key> copy(tiles.first[each.size()]);
+        std::copy_n(tiles.keys.data(), copy.size(), copy.data());
+        return std::tuple(to_array(std::move(each)), to_array(std::move(copy)));
+      },
+      self.grid.tiles);
+  return {{layout.bits.begin(), layout.bits.begin() + channels},
+          {layout.low.begin(), layout.low.begin() + channels},
+          counts,
+          keys};
+}
+
 BoundBlock* block_from_state(const std::vector<int>& key_bits, const Integers& key_low,
                              const Integers& x_cell, const Integers& y_cell,
                              const AnyInput& last_rank, const AnyInput& rank, const AnyInput& keys,
@@ -198,6 +218,11 @@ void bind_block(nb::module_& m) {
             return Mass(mass.data(), {mass.size()}, self);
           },
           "Number of pixels of each vertex.")
+      .def("vertices", &bound_vertices,
+           nb::sig("def vertices(self) -> tuple[list[int], list[int], " BILATERAL_ARRAY
+                   ", " BILATERAL_ARRAY "]"),
+           "Return the bits and the lowest cell of each feature in a key, the number of vertices "
+           "of each tile, and the key of each vertex.")
       .def("state", &bound_state, "threads"_a,
            nb::sig("def state(self, threads: int) -> tuple[list[int], list[int], list[int], "
                    "list[int], " BILATERAL_ARRAY ", " BILATERAL_ARRAY ", " BILATERAL_ARRAY "]"),

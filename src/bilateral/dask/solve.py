@@ -48,7 +48,8 @@ def solve(
     target are moved to borders of grid cells; chunks of 1 to 16 megapixels suit most machines. Each
     block finds its vertices and sums alone. The solve for all vertices, 25 to 100 times fewer than
     pixels, is one task on one worker: it takes up to 220 bytes per vertex, and logs the number
-    under the name ``bilateral.dask``. Blocks keep 1 byte per pixel between the two passes.
+    under the name ``bilateral.dask``. Between the two passes, blocks keep 2 bytes per pixel, or 1
+    byte where Dask spills them to disk.
 
     Parameters
     ----------

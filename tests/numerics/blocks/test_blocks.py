@@ -1,5 +1,6 @@
 """Blocks: for any chunks in any order, the result has the bits of the solve in memory."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,10 @@ def test_a_pickled_block_is_compact() -> None:
     rng = np.random.default_rng(1)
     photo = rng.integers(100, 120, (256, 256, 3), np.uint8)
     block = BlockSolve(photo, np.zeros((256, 256)), None, ([256], [256])).blocks[0]
-    assert block.nbytes <= photo.size / 3 + 5 * block.core.n_vertices
+    core = block.core  # in memory
+    assert block.nbytes <= 2 * photo.size / 3 + 8 * core.n_vertices
+    assert len(pickle.dumps(block)) <= photo.size / 3 + 5 * core.n_vertices + 4000
+    assert pickle.loads(pickle.dumps(block)).nbytes <= photo.size / 3 + 5 * core.n_vertices
 
 
 def test_a_joined_grid_has_no_pixels() -> None:

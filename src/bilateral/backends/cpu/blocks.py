@@ -81,6 +81,16 @@ def block_from_state(state: BlockState) -> CoreBlock:
     return _core.block_from_state(*state, get_num_threads())
 
 
+def block_vertices(block: CoreBlock) -> tuple[list[int], list[int], Array, Array]:
+    """Return what a block's vertices are, with which blocks are joined.
+
+    These are the bits and the lowest cell of each feature in a key, the number of vertices of each
+    tile in the smallest dtype, and the key of each vertex.
+    """
+    key_bits, key_low, counts, keys = block.vertices()
+    return key_bits, key_low, counts.astype(np.min_scalar_type(int(counts.max()))), keys
+
+
 def block_mass(block: CoreBlock) -> Array:
     """Return the number of pixels of each vertex, in the smallest dtype."""
     mass = block.mass

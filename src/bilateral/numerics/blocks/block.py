@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,28 +33,44 @@ class BlockOptions:
 class Block:
     """The vertices of a block and the vertex of each of its pixels.
 
-    A pickled block takes about 1 byte per pixel and 4 bytes per vertex.
+    A pickled block takes about 1 byte per pixel and 4 bytes per vertex, one in memory 2 bytes per
+    pixel and 8 bytes per vertex. A block that was unpickled becomes the core's block at its first
+    use.
     """
 
     def __init__(
-        self, position: tuple[int, int], shape: tuple[int, int], state: cpu.BlockState
+        self,
+        position: tuple[int, int],
+        shape: tuple[int, int],
+        core: cpu.CoreBlock | None,
+        state: cpu.BlockState | None = None,
     ) -> None:
         self.position = position
         self.shape = shape
-        self.state = state
+        self._core = core
+        self._state = state
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Block, (self.position, self.shape, self.state)
+        state = self._state or cpu.block_state(self.core)
+        return Block, (self.position, self.shape, None, state)
 
-    @cached_property
+    @property
     def core(self) -> cpu.CoreBlock:
         """The block of the core."""
-        return cpu.block_from_state(self.state)
+        state, core = self._state, self._core  # in this order, since threads may share a block
+        if core is None:
+            assert state is not None
+            core = self._core = cpu.block_from_state(state)
+            self._state = None
+        return core
 
     @property
     def nbytes(self) -> int:
-        """Size of its arrays in bytes."""
-        return self.state.rank.nbytes + self.state.keys.nbytes + self.state.last_rank.nbytes
+        """About the size of its arrays in bytes."""
+        state = self._state
+        if state is not None:
+            return state.rank.nbytes + state.keys.nbytes
+        return 2 * self.shape[0] * self.shape[1] + 8 * self.core.n_vertices
 
 
 class BlockVertices(NamedTuple):
@@ -67,7 +82,8 @@ class BlockVertices(NamedTuple):
     """Channels of the reference."""
     key_bits: list[int]
     key_low: list[int]
-    last_rank: Array
+    counts: Array
+    """Number of vertices of each tile."""
     keys: Array
     mass: Array
 
@@ -117,20 +133,11 @@ def build_block(
         except cpu.PixelError as error:
             validation.finite_values("reference", image.pixels)
             raise ValueError(f"reference: {error}") from None
-    state = cpu.block_state(core)
-    block = Block(position, shape, state)
-    vars(block)["core"] = core  # saves the first use of `Block.core` its work
+    key_bits, key_low, counts, keys = cpu.block_vertices(core)
     vertices = BlockVertices(
-        position,
-        shape,
-        channels,
-        state.key_bits,
-        state.key_low,
-        state.last_rank,
-        state.keys,
-        cpu.block_mass(core),
+        position, shape, channels, key_bits, key_low, counts, keys, cpu.block_mass(core)
     )
-    return block, vertices
+    return Block(position, shape, core), vertices
 
 
 def block_target(

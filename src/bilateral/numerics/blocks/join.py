@@ -142,9 +142,7 @@ def join(layout: Layout, options: GridOptions, blocks: Sequence[BlockVertices]) 
     counts = np.zeros(layout.tiles, np.uint32)
     for block in blocks:
         rectangle = layout.rectangle(block.position, block.shape)
-        tiles = counts[rectangle]
-        tiles[...] = block.last_rank.reshape(tiles.shape)
-        tiles += 1
+        counts[rectangle] = block.counts.reshape(counts[rectangle].shape)
     index = TileIndex(layout, counts)
     is_wide, n = sum(bits) > 31, index.n_vertices
     keys = np.empty((n, 2), np.uint64) if is_wide else np.empty(n, np.int32)
