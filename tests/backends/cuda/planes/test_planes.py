@@ -168,17 +168,28 @@ def test_a_cycle_is_symmetric_and_positive_definite(all_levels):
     inner = np.linalg.solve(A[zero][:, zero], A[zero][:, one])
     schur = A[one][:, one] - A[one][:, zero] @ inner
     eigenvalues = np.linalg.eigvals(part @ schur).real
-    assert eigenvalues.min() > (0.1 if all_levels else 0.02)
-    assert eigenvalues.max() < 1.8
+    # Sweeps alone reduce smooth errors slowly, but never amplify one.
+    assert eigenvalues.min() > (0.1 if all_levels else 0)
+    assert eigenvalues.max() < (1.8 if all_levels else 1 + 1e-9)
 
 
-def test_starts_are_near_the_solution():
-    for all_levels, bound in ((True, 0.5), (False, 0.05)):
-        problem = Problem(known=1.0)
-        exact = np.linalg.solve(problem.matrix(0.7), problem.b.cpu().numpy().ravel())
-        x = problem.vcycle(0.7, all_levels=all_levels).start(problem.b)
-        error = np.linalg.norm(x.cpu().numpy().ravel() - exact) / np.linalg.norm(exact)
-        assert error < bound
+def test_sweeps_are_the_cores():
+    problem = Problem(known=1.0, shape=(7, 8))
+    vcycle, everywhere = problem.vcycle(0.7, all_levels=False), problem.moments[:, 0] > 0
+    x = vcycle.start(problem.b)
+    parts = SmallParts(find_components(problem.grid.edges), problem.grid.room)
+    parts.solve(vcycle.grid, problem.b, x, everywhere)
+    found = slice_planes(problem.grid, problem.positions, x).cpu().numpy()
+    planes = planes_of(problem.both.cpus[0])
+    sums = cpu.splat_planes(planes, problem.target[..., None], problem.c, centred=False)
+    solver = cpu.PlaneSolver.make(planes, (3.0, 1e-3), np.dtype(float), all_levels=False)
+    start = np.empty_like(sums.weighted)
+    more = {"movement_fraction": 0.0, "step_noise": 0.0, "error_window": 9, "callback": None}
+    limits = {"min_iterations": 1, "max_iterations": 0, "tolerance": 0.0}
+    arguments = sums.moments, sums.weighted, start, [1.0]
+    solver.solve(*arguments, nested=True, smoothness=0.7, **limits, **more)
+    expected = cpu.slice_planes(planes, start, problem.c.shape)
+    assert_allclose(found, expected.reshape(-1, 1), atol=1e-5)  # factors of sweeps are in float32
 
 
 @pytest.mark.smoke
