@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera paper docs wheel sbom clean
+.PHONY: help demo test test-slow test-all test-cuda lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera bench-compat paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -109,9 +109,13 @@ bench-completion: $(VENV)/installed-bench ## few points to dense depth, against 
 bench-planar: $(VENV)/installed-bench ## planes against constants: errors, steps, time, memory
 bench-alignment: $(VENV)/installed-bench ## relative depth and few metric points
 bench-camera: $(VENV)/installed-bench ## depth cameras: harm, error, flicker, speed (pyrealsense2 by hand)
+bench-compat: $(VENV)/installed-bench ## drop-ins against their originals (PEERS=folder of these)
 bench-torch bench-cli bench-studio bench-cluster bench-scale bench-filters bench-supplement bench-superres bench-colorization \
 bench-segmentation bench-depth bench-sparse bench-completion bench-planar bench-alignment bench-camera:
 	$(RUN) $(@:bench-%=%) $(if $(DATA),--data $(DATA))
+
+bench-compat:
+	$(RUN) compat $(if $(DATA),--data $(DATA)) $(if $(PEERS),--peers $(PEERS))
 
 paper: $(VENV)/installed-bench,torch ## the paper's tables and figures again, into docs/results/
 	$(RUN) paper $(if $(DATA),--data $(DATA))

@@ -22,6 +22,7 @@ BENCHMARKS = {
     "completion": "benchmarks.quality.completion",
     "planar": "benchmarks.quality.planar",
     "alignment": "benchmarks.quality.alignment",
+    "compat": "benchmarks.compat.bench",
     "camera": "benchmarks.camera.bench",
     "paper": "benchmarks.paper.command",
 }

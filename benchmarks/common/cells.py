@@ -33,6 +33,7 @@ class Setting:
     any_python: str | None = None  # that of --opencv-python, whatever its OpenCV can do
     paper: bool = False  # measure only the paper's tables
     output: Path = Path("benchmark-results")  # folder of the reports and pictures
+    peers: Path | None = None  # folder of the originals that we replace
     only: tuple[str, ...] = ()  # parts of the benchmark to measure; all if empty
 
 

@@ -1,9 +1,9 @@
 """Run a benchmark from the command line: options, measurement, report, files.
 
 A benchmark is a module with a TITLE, the default number of REPEATS, the names of its
-PARTS for ``--only`` if it has parts and, where it has OpenCV as a peer, the worker's call that it
-needs as OPENCV. It has either `measure(setting)` and
-`as_text(results)`, or is an experiment of the paper (see `cells`) with `details(values)`: the
+PARTS for ``--only`` if it has parts, PEERS if it takes the originals by ``--peers`` and, where it
+has OpenCV as a peer, the worker's call that it needs as OPENCV. It has either `measure(setting)`
+and `as_text(results)`, or is an experiment of the paper (see `cells`) with `details(values)`: the
 sections that the paper's page does not have.
 """
 
@@ -64,6 +64,9 @@ def parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
     if hasattr(module, "PARTS"):
         parts = {"nargs": "+", "choices": module.PARTS, "metavar": "PART"}
         made.add_argument("--only", **parts, help=f"measure only these: {', '.join(module.PARTS)}")
+    if hasattr(module, "PEERS"):
+        originals = "folder of the originals, which are not part of the project"
+        made.add_argument("--peers", type=Path, metavar="DIR", help=originals)
     if hasattr(module, "OPENCV"):
         needs, python = f"a Python whose cv2 has this: {module.OPENCV}", "/usr/bin/python3"
         made.add_argument("--opencv-python", metavar="PYTHON", default=python, help=needs)
@@ -76,6 +79,9 @@ def parse(made: argparse.ArgumentParser, arguments: list[str]) -> argparse.Names
         made.error(f"--repeats: expected at least 1, got {options.repeats}.")
     if options.data is not None and not options.data.is_dir():
         made.error(f"--data: expected a folder, got {options.data}.")
+    peers = getattr(options, "peers", None)
+    if peers is not None and not peers.is_dir():
+        made.error(f"--peers: expected a folder, got {peers}.")
     return options
 
 
@@ -98,6 +104,7 @@ def prepare(
         any_python=python,
         paper=paper,
         output=options.output,
+        peers=getattr(options, "peers", None),
         only=tuple(getattr(options, "only", None) or ()),
     )
     return setting, {

@@ -22,6 +22,7 @@ MOST_ERROR = 1e-3
 """RMS difference from the CPU, relative to the range of its result."""
 
 Array = NDArray[Any]
+Case = tuple[Callable[..., Tensor], tuple[Any, ...]]
 
 
 def tasks(pixels: Array, repeats: int, size: tuple[int, int] = FULL_HD) -> dict[str, Any]:

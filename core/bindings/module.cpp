@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
   bind_lowrank(m);
   bind_domain_transform(m);
   bind_median(m);
+  bind_color_cells(m);
   bind_polish(m);
   bind_labels(m);
   bind_stereo(m);

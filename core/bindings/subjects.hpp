@@ -21,6 +21,7 @@ void bind_robust(nb::module_& m);
 void bind_lowrank(nb::module_& m);
 void bind_domain_transform(nb::module_& m);
 void bind_median(nb::module_& m);
+void bind_color_cells(nb::module_& m);
 void bind_polish(nb::module_& m);
 void bind_labels(nb::module_& m);
 void bind_stereo(nb::module_& m);

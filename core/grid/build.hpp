@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -193,10 +194,15 @@ void with_line_keys(const Reference<T>& reference, const Binning& bins, F&& f) {
       row_keys(reference.data + first_pixel * reference.channels, reference.width, bins, keys);
     }));
   };
-  if (bins.layout.total_bits() <= 31)
-    call(NarrowKey{});
-  else
-    call(WideKey{});
+  if (bins.layout.total_bits() > 31) return call(WideKey{});
+  if constexpr (std::is_same_v<T, std::uint8_t>)
+    if (!bins.mixed && bins.channels > 1) {
+      const KeyTables tables(bins);
+      return f(LineKeys<NarrowKey>([&](std::size_t first_pixel, NarrowKey* keys) {
+        tables.row(reference.data + first_pixel * reference.channels, reference.width, keys);
+      }));
+    }
+  call(NarrowKey{});
 }
 
 }  // namespace detail

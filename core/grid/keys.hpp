@@ -137,6 +137,12 @@ inline std::size_t rank_passes(const NarrowKey* keys, std::size_t n, std::size_t
   return multiversion<rank_passes_body>(keys, n, limit, ranks, distinct, counts);
 }
 
+BILATERAL_INLINE std::uint64_t hash(std::uint64_t key) { return key * 0x9e3779b97f4a7c15u; }
+inline std::uint64_t hash(WideKey key) {
+  return hash(static_cast<std::uint64_t>(key) ^ hash(static_cast<std::uint64_t>(key >> 64)));
+}
+inline std::uint64_t hash(NarrowKey key) { return hash(static_cast<std::uint64_t>(key)); }
+
 }  // namespace detail
 
 // Finds the sorted distinct values of some keys, and the rank of each key among these values.
@@ -148,22 +154,30 @@ class Ranker {
 
   std::size_t rank(const Key* keys, std::size_t n, std::uint32_t* ranks) {
     if (n == 0) return 0;
-    const std::size_t padded = (n + detail::lanes - 1) / detail::lanes * detail::lanes;
-    if (distinct.size() < padded) {
-      distinct.resize(padded);
-      counts.resize(padded);
-    }
-    if (n <= 16 * block) {
-      const std::size_t count = rank_padded(keys, n, n <= block ? block : max_passes, ranks);
-      if (count > 0) return count;
-    }
-    return rank_by_blocks(keys, n, ranks);
+    if (n <= block) return rank_padded(keys, n, block, ranks);
+    if (n <= 16 * block)
+      if (const std::size_t count = rank_padded(keys, n, few, ranks)) return count;
+    return rank_by_table(keys, n, ranks);
   }
 
  private:
-  static constexpr std::size_t block = 64, max_passes = 24;
+  static constexpr std::size_t block = 64, few = 8, smallest_table = 128;
+  static constexpr std::uint32_t free = ~std::uint32_t{0};
 
+  struct Entry {
+    Key key;
+    std::uint32_t index;
+  };
+
+  void reserve(std::size_t size) {
+    if (distinct.size() >= size) return;
+    distinct.resize(size);
+    counts.resize(size);
+  }
+
+  // Ranks keys of at most `limit` distinct values; returns 0 if there are more.
   std::size_t rank_padded(const Key* keys, std::size_t n, std::size_t limit, std::uint32_t* ranks) {
+    reserve(limit);
     const std::size_t extra = (detail::lanes - n % detail::lanes) % detail::lanes;
     if (extra == 0)
       return detail::rank_passes(keys, n, limit, ranks, distinct.data(), counts.data());
@@ -179,43 +193,62 @@ class Ranker {
     return count;
   }
 
-  // Ranks many keys: ranks each block alone, sorts the union of the distinct keys of all blocks,
-  // and translates the ranks.
-  std::size_t rank_by_blocks(const Key* keys, std::size_t n, std::uint32_t* ranks) {
-    const std::size_t blocks = (n + block - 1) / block;
-    starts_.assign(1, 0);
-    all_.clear();
-    all_counts_.clear();
-    for (std::size_t i = 0; i < blocks; ++i) {
-      const std::size_t first = i * block, size = std::min(block, n - first);
-      const std::size_t count = rank_padded(keys + first, size, block, ranks + first);
-      all_.insert(all_.end(), distinct.begin(), distinct.begin() + std::ptrdiff_t(count));
-      all_counts_.insert(all_counts_.end(), counts.begin(), counts.begin() + std::ptrdiff_t(count));
-      starts_.push_back(all_.size());
+  // Ranks many keys: numbers their distinct values in the order of their first appearance, by a
+  // hash table that grows with the number of values, then sorts the values and translates.
+  std::size_t rank_by_table(const Key* keys, std::size_t n, std::uint32_t* ranks) {
+    entries_.clear();
+    make_table(std::min(table_.size(), std::bit_ceil(2 * n)));
+    for (std::size_t p = 0; p < n;) {
+      const Key key = keys[p];
+      const std::uint32_t index = index_of(key);
+      do ranks[p++] = index;
+      while (p < n && keys[p] == key);
     }
-    merged_ = all_;
-    std::sort(merged_.begin(), merged_.end());
-    merged_.erase(std::unique(merged_.begin(), merged_.end()), merged_.end());
-    std::fill_n(counts.begin(), merged_.size(), 0u);
-    translation_.resize(all_.size());
-    for (std::size_t i = 0; i < blocks; ++i) {
-      auto at = merged_.begin();
-      for (std::size_t j = starts_[i]; j < starts_[i + 1]; ++j) {
-        at = std::lower_bound(at, merged_.end(), all_[j]);
-        translation_[j] = static_cast<std::uint32_t>(at - merged_.begin());
-        counts[translation_[j]] += all_counts_[j];
-      }
-      const std::size_t first = i * block, size = std::min(block, n - first);
-      for (std::size_t p = first; p < first + size; ++p)
-        ranks[p] = translation_[starts_[i] + ranks[p]];
+    std::sort(entries_.begin(), entries_.end(),
+              [](const Entry& a, const Entry& b) { return a.key < b.key; });
+    const std::size_t count = entries_.size();
+    reserve(count);
+    translation_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      distinct[i] = entries_[i].key;
+      counts[i] = 0;
+      translation_[entries_[i].index] = static_cast<std::uint32_t>(i);
     }
-    std::copy(merged_.begin(), merged_.end(), distinct.begin());
-    return merged_.size();
+    for (std::size_t p = 0; p < n; ++p) ++counts[ranks[p] = translation_[ranks[p]]];
+    return count;
   }
 
-  std::vector<std::size_t> starts_;
-  std::vector<Key> padded_keys_, all_, merged_;
-  std::vector<std::uint32_t> padded_ranks_, all_counts_, translation_;
+  // The number of a key's value; a new value gets the next number.
+  std::uint32_t index_of(Key key) {
+    std::size_t slot = detail::hash(key) >> shift_;
+    for (; table_[slot] != free; slot = (slot + 1) & (slots_ - 1))
+      if (entries_[table_[slot]].key == key) return table_[slot];
+    const auto index = static_cast<std::uint32_t>(entries_.size());
+    table_[slot] = index;
+    entries_.push_back({key, index});
+    if (2 * entries_.size() > slots_) make_table(2 * slots_);
+    return index;
+  }
+
+  // Makes a table of a power of two slots, with all entries.
+  void make_table(std::size_t slots) {
+    slots_ = std::max(slots, smallest_table);
+    shift_ = 64 - std::countr_zero(slots_);
+    if (table_.size() < slots_) table_.resize(slots_);
+    std::fill_n(table_.begin(), slots_, free);
+    for (const Entry& entry : entries_) {
+      std::size_t slot = detail::hash(entry.key) >> shift_;
+      while (table_[slot] != free) slot = (slot + 1) & (slots_ - 1);
+      table_[slot] = entry.index;
+    }
+  }
+
+  std::vector<std::uint32_t> table_, translation_;
+  std::size_t slots_ = 0;
+  int shift_ = 0;
+  std::vector<Entry> entries_;
+  std::vector<Key> padded_keys_;
+  std::vector<std::uint32_t> padded_ranks_;
 };
 
 }  // namespace bilateral

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/lanes.hpp"
 #include "base/multiversion.hpp"
 #include "base/threads.hpp"
 #include "grid/keys.hpp"
@@ -135,6 +136,45 @@ BILATERAL_INLINE bool within(const T* values, std::size_t n, T highest) {
   return inside != 0;
 }
 
+// Extends the range of the values of each of C channels by those of n pixels.
+template <std::size_t C, class T>
+BILATERAL_INLINE void extend_range_of(const T* pixels, std::size_t n, T* low, T* high) {
+  constexpr std::size_t width = 32 / sizeof(T);
+  using Values = Lanes<T, width>;  // C of them hold the values of `width` pixels
+  Values least[C], most[C];
+  for (std::size_t i = 0; i < C; ++i) {
+    least[i] = Values{} + std::numeric_limits<T>::max();
+    most[i] = Values{};
+  }
+  std::size_t x = 0;
+  for (; x + width <= n; x += width)
+    for (std::size_t i = 0; i < C; ++i) {
+      const auto values = load_lanes<Values>(pixels + x * C + i * width);
+      least[i] = lanes_least(values, least[i]);
+      most[i] = lanes_most(values, most[i]);
+    }
+  for (std::size_t j = 0; j < C * width; ++j) {
+    low[j % C] = std::min(low[j % C], least[j / width][j % width]);
+    high[j % C] = std::max(high[j % C], most[j / width][j % width]);
+  }
+  for (std::size_t j = x * C; j < n * C; ++j) {
+    low[j % C] = std::min(low[j % C], pixels[j]);
+    high[j % C] = std::max(high[j % C], pixels[j]);
+  }
+}
+
+template <class T>
+BILATERAL_INLINE void extend_range(const T* pixels, std::size_t n, std::size_t channels, T* low,
+                                   T* high) {
+  if (channels == 1) return extend_range_of<1>(pixels, n, low, high);
+  if (channels == 3) return extend_range_of<3>(pixels, n, low, high);
+  for (std::size_t x = 0; x < n; ++x)
+    for (std::size_t k = 0; k < channels; ++k) {
+      low[k] = std::min(low[k], pixels[x * channels + k]);
+      high[k] = std::max(high[k], pixels[x * channels + k]);
+    }
+}
+
 template <class T>
 void rgb_row(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
   if (bins.has_negative_cells())
@@ -183,6 +223,41 @@ void row_keys(const T* pixels, std::size_t n, const Binning& bins, WideKey* keys
   }
 }
 
+// The keys of 8-bit pixels whose features each depend on one value, by a table for each feature.
+class KeyTables {
+ public:
+  explicit KeyTables(const Binning& bins) : tables_(bins.channels) {
+    std::vector<std::uint8_t> pixels;  // all values of a pixel are equal
+    for (std::size_t value = 0; value < 256; ++value)
+      pixels.insert(pixels.end(), bins.channels, static_cast<std::uint8_t>(value));
+    std::array<NarrowKey, 256> keys;
+    row_keys(pixels.data(), keys.size(), bins, keys.data());
+    for (std::size_t k = 0; k < bins.channels; ++k) {
+      const NarrowKey field = ((NarrowKey{1} << bins.layout.bits[k]) - 1) << bins.layout.shift[k];
+      for (std::size_t value = 0; value < 256; ++value) tables_[k][value] = keys[value] & field;
+    }
+  }
+
+  void row(const std::uint8_t* pixels, std::size_t n, NarrowKey* keys) const {
+    if (tables_.size() == 3)
+      write(pixels, n, std::integral_constant<std::size_t, 3>{}, keys);
+    else
+      write(pixels, n, tables_.size(), keys);
+  }
+
+ private:
+  template <class Count>
+  void write(const std::uint8_t* pixels, std::size_t n, Count channels, NarrowKey* keys) const {
+    for (std::size_t x = 0; x < n; ++x) {
+      NarrowKey key = 0;
+      for (std::size_t k = 0; k < channels; ++k) key |= tables_[k][pixels[x * channels + k]];
+      keys[x] = key;
+    }
+  }
+
+  std::vector<std::array<NarrowKey, 256>> tables_;
+};
+
 // The lowest cell and the highest coordinate of each feature, 0 included.
 struct CellRange {
   Channels low{}, high{};
@@ -201,9 +276,42 @@ inline CellRange nominal_range(const Binning& bins, double white) {
   return range;
 }
 
+// The range of pixels in whole numbers whose features each depend on one value: a cell grows or
+// falls with its value, so the lowest and the highest value are enough.
+template <class T>
+CellRange measured_range_of_integers(const Reference<T>& reference, const Binning& bins,
+                                     int threads) {
+  const std::size_t rows = reference.frames * reference.height, channels = bins.channels;
+  struct Values {
+    std::array<T, max_channels> low, high;
+  };
+  std::vector<Values> row_values(rows);
+  parallel_for(team_size(threads, rows * reference.width, 65536), rows,
+               [&](std::size_t y, std::size_t) {
+                 Values& values = row_values[y];
+                 values.low.fill(std::numeric_limits<T>::max());
+                 values.high.fill(0);
+                 multiversion<extend_range<T>>(reference.data + y * reference.width * channels,
+                                               reference.width, channels, values.low.data(),
+                                               values.high.data());
+               });
+  CellRange range;
+  for (std::size_t k = 0; k < channels; ++k)
+    for (const Values& values : row_values)
+      for (const T value : {values.low[k], values.high[k]}) {
+        const double cell = std::clamp(bins.shift[k] + bins.gain[k] * static_cast<double>(value),
+                                       -coordinate_limit, coordinate_limit);
+        range.low[k] = std::min(range.low[k], std::floor(cell));
+        range.high[k] = std::max(range.high[k], cell);
+      }
+  return range;
+}
+
 // The range of all pixels.
 template <class T>
 CellRange measured_range(const Reference<T>& reference, const Binning& bins, int threads) {
+  if constexpr (std::is_integral_v<T>)
+    if (!bins.mixed) return measured_range_of_integers(reference, bins, threads);
   const std::size_t rows = reference.frames * reference.height;
   const std::size_t row = reference.width * reference.channels;
   std::vector<CellRange> row_ranges(rows);

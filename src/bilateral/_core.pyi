@@ -184,6 +184,13 @@ class Block:
         """Return the arguments of block_from_state."""
 
     @overload
+    def splat(self, pixels: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int) -> None: ...
+
+    @overload
+    def splat(self, pixels: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> None:
+        """Write S pixels."""
+
+    @overload
     def splat_target(self, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], confidence: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], weighted: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], threads: int) -> tuple[int, list[float], list[float], int | None]: ...
 
     @overload
@@ -473,6 +480,11 @@ def median(image: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu'
 @overload
 def median(image: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], size: int, threads: int) -> None:
     """Write the median over size x size pixels."""
+
+def color_cells(image: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], weights: Sequence[Sequence[float]], shift: Sequence[float], margin: Sequence[float], gray: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], cells: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], near: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu')]) -> None:
+    """
+    Write the cells of 8-bit colours, and whether a colour is near the border of a cell.
+    """
 
 class PixelGraph32:
     """The graph of the pixels of a reference."""

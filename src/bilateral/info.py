@@ -5,7 +5,20 @@ from dataclasses import dataclass
 
 
 class ConvergenceWarning(UserWarning):
-    """A solve reached `max_iterations` before its tolerance."""
+    """A solve reached `max_iterations` before its tolerance.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import bilateral
+    >>> target = np.random.default_rng(0).random((64, 64))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     out = bilateral.solve(np.zeros((64, 64)), target, max_iterations=1, tolerance=1e-6)
+    >>> caught[0].category is bilateral.ConvergenceWarning
+    True
+    """
 
 
 @dataclass(frozen=True)
@@ -30,6 +43,15 @@ class SolveInfo:
         Number of solved channels: those of the target, or fewer with a `rank_tolerance`.
     smoothness : float
         The smoothness of the solve: the caller's, or the one that "auto" chose. NaN if unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bilateral
+    >>> photo, target = np.zeros((16, 24)), np.eye(16, 24)
+    >>> out, info = bilateral.solve(photo, target, return_info=True)
+    >>> info.converged, info.n_vertices, info.smoothness
+    (True, 6, 4.0)
     """
 
     iterations: int

@@ -26,7 +26,27 @@ _NEAR_ZERO, NEAR_INFINITY = 1e-20, 1e18
 
 @runtime_checkable
 class Loss(Protocol):
-    """Protocol of a robust loss: any object with these two methods."""
+    """Protocol of a robust loss: any object with these two methods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bilateral
+    >>> class Absolute:
+    ...     def rho(self, e):
+    ...         return np.sqrt(e**2 + 1e-4)
+    ...
+    ...     def weight(self, e):
+    ...         return 1 / np.sqrt(e**2 + 1e-4)
+    >>> isinstance(Absolute(), bilateral.Loss)
+    True
+    >>> target = np.full((16, 16), 0.5)
+    >>> target[3, 3] = 9
+    >>> grid = bilateral.BilateralGrid(np.zeros((16, 16)))
+    >>> out = bilateral.BilateralSolver(grid).solve_robust(target, loss=Absolute())
+    >>> bool(abs(out - 0.5).max() < 0.01)
+    True
+    """
 
     def rho(self, e: Array, /) -> Array:
         """Return the loss of each error."""

@@ -44,6 +44,12 @@ def get_num_threads() -> int:
     Returns
     -------
     int
+
+    Examples
+    --------
+    >>> import bilateral
+    >>> bilateral.get_num_threads() >= 1
+    True
     """
     if _single.get():
         return 1

@@ -87,6 +87,17 @@ def test_solutions_are_the_notebooks(image: Array, channels: int, steps: int) ->
     np.testing.assert_array_equal(flat, found)
 
 
+def test_values_far_from_zero_keep_their_digits(image: Array) -> None:
+    """Such values are solved in double precision, others in single precision."""
+    rng = np.random.default_rng(3)
+    grid = compat.BilateralGrid(image, *SIGMAS)
+    x, w = rng.random((grid.npixels, 1)), rng.random((grid.npixels, 1)) + 0.01
+    solver = compat.BilateralSolver(grid, PARAMS)
+    near, far = solver.solve(x, w), solver.solve(x + 1e9, w)
+    np.testing.assert_allclose(far - 1e9, near, atol=5e-6)
+    assert near.dtype == far.dtype == np.float64
+
+
 def test_no_confidence_gives_finite_values_in_the_range(image: Array) -> None:
     grid = compat.BilateralGrid(image, *SIGMAS)
     x = np.random.default_rng(2).random((grid.npixels, 1))

@@ -44,11 +44,17 @@ def test_solve_has_the_bits_of_the_call_in_memory(
         "reference_max": white(problem.reference),
         "smooth": data.draw(st.none() | st.just((3.0, 20.0))),
     }
+    start = data.draw(st.none() | st.just(np.linspace(-3, 9, target.size).reshape(target.shape)))
     given = [as_dask(data, part) for part in (problem.reference, target, problem.confidence)]
     expected = outcome(
-        lambda: bilateral.solve(problem.reference, target, problem.confidence, **options)
+        lambda: bilateral.solve(
+            problem.reference, target, problem.confidence, warm_start=start, **options
+        )
     )
-    actual = outcome(lambda: compute(bilateral.dask.solve(*given, **options)))
+    lazy_start = as_dask(data, start)
+    actual = outcome(
+        lambda: compute(bilateral.dask.solve(*given, warm_start=lazy_start, **options))
+    )
     if isinstance(actual, str) and "in blocks" in actual:
         return
     if isinstance(expected, str) or isinstance(actual, str):
@@ -221,7 +227,8 @@ DEPTH = da.zeros((20, 30), dtype=np.float32)
         ({"smoothness": "auto"}, "smoothness: expected a number for Dask arrays"),
         ({"sigma_xy": 0}, "sigma_xy: expected"),
         ({"smoothness": -1}, "smoothness: expected"),
-        ({"warm_start": np.zeros((20, 30))}, "warm_start: expected None with Dask arrays"),
+        ({"warm_start": DEPTH[:10]}, r"warm_start: expected the target's shape \(20, 30\)"),
+        ({"warm_start": "last"}, "warm_start: expected an array like target, got 'last'"),
         ({"sigma_t": 3}, "sigma_t: expected None with Dask arrays"),
         ({"model": "planar"}, r"model \(Dask arrays\): expected"),
         ({"target": DEPTH[:10]}, r"target: expected shape \(20, 30\) or \(20, 30, K\)"),

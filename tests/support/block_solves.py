@@ -28,6 +28,7 @@ DEFAULTS = {
     "initial": None,
     "max_iterations": None,
     "model": "constant",
+    "warm_start": None,
 }
 
 
@@ -67,8 +68,15 @@ class BlockSolve:
             block, part = blocks.build_block(reference[rows, columns], position, self.options)
             block = pickle.loads(pickle.dumps(block))
             weights = None if confidence is None else confidence[rows, columns]
+            start = self.given["warm_start"]
             self.sums.append(
-                blocks.splat_block(block, target[rows, columns], weights, self.options)
+                blocks.splat_block(
+                    block,
+                    target[rows, columns],
+                    weights,
+                    self.options,
+                    warm_start=None if start is None else start[rows, columns],
+                )
             )
             self.blocks.append(block)
             vertices.append(part)
@@ -98,6 +106,7 @@ class BlockSolve:
                     None if self.confidence is None else self.confidence[place],
                     self.options,
                     channel,
+                    robust=True,
                 )
                 for block, place in zip(self.blocks, self.places, strict=True)
             ]

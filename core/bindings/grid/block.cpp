@@ -99,6 +99,15 @@ BoundStats bound_splat_target(const BoundBlock& self, const Input<T>& target,
 }
 
 template <class T>
+void bound_splat(const BoundBlock& self, const Input<T>& pixels, const Output<T>& out,
+                 int threads) {
+  const std::size_t channels = channels_over(pixels, self.grid.pixels());
+  require(out.size() == channels * self.grid.vertices, "out does not match the block");
+  const CoreCall call;
+  splat(self.grid, pixels.data(), channels, out.data(), threads);
+}
+
+template <class T>
 void bound_slice(const BoundBlock& self, const Input<T>& vertices, const Output<T>& out,
                  int threads) {
   const std::size_t channels = channels_over(vertices, self.grid.vertices);
@@ -110,6 +119,8 @@ void bound_slice(const BoundBlock& self, const Input<T>& vertices, const Output<
 template <class T>
 void define_operators(nb::class_<BoundBlock>& block) {
   block
+      .def("splat", &bound_splat<T>, "pixels"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
+           "Write S pixels.")
       .def("splat_target", &bound_splat_target<T>, "target"_a.noconvert(),
            "confidence"_a.noconvert().none(), "weight"_a.noconvert(), "weighted"_a.noconvert(),
            "threads"_a, "Write S c and S (c t) in float64. Returns the same as Grid.splat_target.")

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bilateral
+from bilateral.filters.color_cells import color_cells
 
 Array = NDArray[Any]
 
@@ -30,40 +31,26 @@ def notebook_cells(image: Array, sigma_luma: float, sigma_chroma: float) -> Arra
     Such pixels, whose colours lie on the border of a cell, get their sums in the notebook's order
     and precision. For all others single precision is enough.
     """
-    sigmas = (sigma_luma, sigma_chroma, sigma_chroma)
-    if image.dtype != np.uint8:
+    sigmas = np.array([sigma_luma, sigma_chroma, sigma_chroma])
+    if image.dtype != np.uint8 or sigmas.min() < 1:  # bytes may not hold the cells
         return _whole(_exact(image, sigmas))
-    channels = [image[..., k].astype(np.float32) for k in range(3)]
-    cells = np.empty(image.shape, np.float32)
-    border = np.zeros(image.shape[:2], np.bool_)
-    for k, (row, sigma) in enumerate(zip(_FROM_RGB, sigmas, strict=True)):
-        weights = (row / sigma).astype(np.float32)
-        value = channels[0] * weights[0]
-        value += channels[1] * weights[1]
-        value += channels[2] * weights[2]
-        if k > 0:
-            value += np.float32(128 / sigma)
-        cells[..., k] = value
-        value -= np.rint(value)
-        border |= np.abs(value) < _NEAR / sigma
-    cells[border] = _exact_of_many(image[border], sigmas)
-    return _whole(cells)
-
-
-def _exact_of_many(colours: Array, sigmas: tuple[float, float, float]) -> Array:
-    """Whole cells of (N, 3) colours in 8 bits. Gray ones, the most, come from a table."""
-    level = colours[:, 0]
-    gray = (level == colours[:, 1]) & (level == colours[:, 2])
     levels = np.repeat(np.arange(256, dtype=np.uint8)[:, np.newaxis], 3, axis=1)
-    cells: Array = np.trunc(_exact(levels, sigmas)).astype(np.float32)[level]
-    others = np.flatnonzero(~gray)
-    for first in range(0, len(others), _ROWS):
-        part = others[first : first + _ROWS]
-        cells[part] = np.trunc(_exact(colours[part], sigmas))
+    cells, near = color_cells(
+        np.ascontiguousarray(image),
+        _FROM_RGB / sigmas[:, np.newaxis],
+        np.array([0, 128, 128]) / sigmas,
+        _NEAR / sigmas,
+        _exact(levels, sigmas).astype(np.uint8),
+    )
+    pixels = np.flatnonzero(near)
+    colours = image.reshape(-1, 3)[pixels]
+    for first in range(0, len(pixels), _ROWS):
+        part = slice(first, first + _ROWS)
+        cells.reshape(-1, 3)[pixels[part]] = _exact(colours[part], sigmas)
     return cells
 
 
-def _exact(image: Array, sigmas: tuple[float, float, float]) -> Array:
+def _exact(image: Array, sigmas: Array) -> Array:
     """Luma, U and V in cells, with the sums of the notebook."""
     yuv: Array = np.tensordot(image, _FROM_RGB, ([image.ndim - 1], [1]))
     yuv[..., 1:] += 128.0

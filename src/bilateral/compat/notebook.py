@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import bilateral
 from bilateral import validation
 from bilateral.compat import cells
+from bilateral.compat.steps import Options, solve
 
 Array = NDArray[Any]
 
 _CENTRE = 10.0
 """Centre of the blur: 2 for each dimension."""
+_OFFSET = 100.0
+"""Values may be so many times as far from 0 as from each other, for single precision."""
 
 
 class BilateralGrid:
@@ -135,6 +137,15 @@ def bistochastize(grid: BilateralGrid, maxiter: int = 10) -> tuple[Any, Any]:
     """Return the diagonal matrices Dn and Dm that bistochastize a grid, as SciPy sparse matrices.
 
     `BilateralSolver` does not need them: its own grid is bistochastized to convergence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.compat import BilateralGrid, bistochastize
+    >>> grid = BilateralGrid(np.zeros((16, 24, 3), np.uint8), sigma_spatial=8)
+    >>> Dn, Dm = bistochastize(grid)
+    >>> np.round(Dm.diagonal()).tolist()
+    [64.0, 64.0, 64.0, 64.0, 64.0, 64.0]
     """
     m = grid.splat(np.ones(grid.npixels))
     n = np.ones(grid.nvertices)
@@ -153,6 +164,15 @@ class BilateralSolver:
     params : mapping
         "lam": the smoothness. "cg_maxiter": number of steps. "cg_tol" and "A_diag_min" are
         accepted: all steps are taken, which can only be more exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.compat import BilateralGrid, BilateralSolver
+    >>> grid = BilateralGrid(np.zeros((16, 24, 3), np.uint8), sigma_spatial=8)
+    >>> solver = BilateralSolver(grid, {"lam": 128, "cg_maxiter": 25})
+    >>> solver.solve(np.full((384, 1), 3.0), np.ones((384, 1)))[:2].round(6).tolist()
+    [[3.0], [3.0]]
     """
 
     def __init__(self, grid: BilateralGrid, params: Mapping[str, float]) -> None:
@@ -162,7 +182,7 @@ class BilateralSolver:
                 raise ValueError(f"params: expected the key {key!r}, got {sorted(params)}.")
         self.grid = grid
         self.params = params
-        self._solver = jacobi_solver(grid.grid, params["lam"], int(params["cg_maxiter"]))
+        self._options = Options.checked(params["lam"], int(params["cg_maxiter"]))
 
     def solve(self, x: ArrayLike, w: ArrayLike) -> Array:
         """Return the smooth (N, K) pixels of the target x (N, K) with the confidence w (N, 1).
@@ -178,8 +198,11 @@ class BilateralSolver:
             raise ValueError(
                 f"w: expected one confidence per pixel, (N,) or (N, 1), got {np.shape(w)}."
             )
-        out = self._solver.solve(self.grid._image("x", target), confidence)
-        return out.reshape(target.shape)
+        pixels = self.grid._image("x", target)
+        if _single_precision_is_enough(target):
+            pixels, confidence = pixels.astype(np.float32), confidence.astype(np.float32)
+        out = solve(self.grid.grid, self._options, pixels, confidence)
+        return out.astype(np.float64).reshape(target.shape)
 
     @cached_property
     def _diagonals(self) -> tuple[Any, Any]:
@@ -196,18 +219,10 @@ class BilateralSolver:
         return self._diagonals[1]
 
 
-def jacobi_solver(
-    grid: bilateral.BilateralGrid, smoothness: float, steps: int
-) -> bilateral.BilateralSolver:
-    """Return a solver that takes a fixed number of steps, as the other implementations do."""
-    return bilateral.BilateralSolver(
-        grid,
-        smoothness,
-        tolerance=0.0,
-        max_iterations=steps,
-        preconditioner="jacobi",
-        initial="flat",
-    )
+def _single_precision_is_enough(values: Array) -> bool:
+    """Whether single precision tells the values apart; False for values that are not finite."""
+    low, high = float(values.min()), float(values.max())
+    return max(-low, high) < _OFFSET * (high - low)
 
 
 def _sparse() -> Any:

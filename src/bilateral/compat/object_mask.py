@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bilateral.compat.notebook import BilateralGrid, jacobi_solver
+from bilateral.compat.notebook import BilateralGrid
+from bilateral.compat.steps import Options, solve
 from bilateral.filters.labels import find_regions
 
 Array = NDArray[Any]
@@ -77,10 +78,11 @@ def bilateral_solver_output(
             f"as img=..."
         )
     grid = BilateralGrid(image, sigma_spatial, sigma_luma, sigma_chroma)
-    solver = jacobi_solver(grid.grid, _LAMBDA, _STEPS)
-    confidence = np.full(grid.shape, _CONFIDENCE, np.float32)
-    soft = solver.solve(values.astype(np.float32), confidence).astype(np.float64)
-    return soft, _choose(_fill_holes(soft > _THRESHOLD), get_all_cc)
+    # Equal confidences of all pixels scale the smoothness, and cost nothing then.
+    options = Options.checked(_LAMBDA / _CONFIDENCE, _STEPS)
+    soft = solve(grid.grid, options, values.astype(np.float32))
+    mask = _choose(_fill_holes(soft > _THRESHOLD), get_all_cc)
+    return soft.astype(np.float64), mask
 
 
 def _image(given: Any) -> Array:
@@ -108,9 +110,12 @@ def _image(given: Any) -> Array:
 
 def _fill_holes(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Add the parts of the background that do not reach the border of the image."""
-    background, _ = find_regions(mask, ~mask, 0.5)
-    border = np.concatenate([background[0], background[-1], background[:, 0], background[:, -1]])
-    filled: NDArray[np.bool_] = mask | ~np.isin(background, border)
+    background, count = find_regions(mask, ~mask, 0.5)
+    is_hole = np.ones(count + 1, np.bool_)
+    for border in (background[0], background[-1], background[:, 0], background[:, -1]):
+        is_hole[border] = False
+    is_hole[0] = False
+    filled: NDArray[np.bool_] = mask | is_hole[background] if is_hole.any() else mask
     return filled
 
 

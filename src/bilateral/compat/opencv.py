@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bilateral import validation
 from bilateral.compat import cells
-from bilateral.compat.notebook import jacobi_solver
+from bilateral.compat.steps import Options, solve
 
 Array = NDArray[Any]
 
@@ -21,7 +21,16 @@ _SCALES = {"u1": (255.0, 0.0), "u2": (65535.0, 0.0), "i2": (65535.0, 32768.0), "
 
 
 class FastBilateralSolverFilter:
-    """A filter for one guide; see `fastBilateralSolverFilter`."""
+    """A filter for one guide; see `fastBilateralSolverFilter`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.compat import FastBilateralSolverFilter
+    >>> made = FastBilateralSolverFilter(np.zeros((32, 48), np.uint8), 8, 8, 8)
+    >>> np.unique(made.filter(np.full((32, 48), 7, np.uint8), np.ones((32, 48), np.float32)))
+    array([7], dtype=uint8)
+    """
 
     def __init__(
         self,
@@ -50,7 +59,7 @@ class FastBilateralSolverFilter:
         self._grid = cells.build(cells.opencv_cells(image, luma, chroma), space, _CENTRE)
         self._count = self._grid.splat(np.ones(image.shape[:2]))
         smoothness = validation.positive("lambda_", lambda_)
-        self._solver = jacobi_solver(self._grid, smoothness, int(num_iter))
+        self._options = Options.checked(smoothness, int(num_iter))
 
     def filter(self, src: ArrayLike, confidence: ArrayLike, dst: Array | None = None) -> Array:
         """Return the smooth source, in its dtype; also written to `dst` if that is given."""
@@ -73,7 +82,7 @@ class FastBilateralSolverFilter:
                 )
         scale, offset = _SCALES[kind]
         x = (source.astype(np.float32) + np.float32(offset)) / np.float32(scale)
-        y = self._solver.solve(x, weights, warm_start=self._means(x)) * scale - offset
+        y = solve(self._grid, self._options, x, weights, self._means(x)) * scale - offset
         if kind != "f4":
             limits = np.iinfo(source.dtype)
             y = np.clip(np.rint(y), limits.min, limits.max)
@@ -99,7 +108,16 @@ def createFastBilateralSolverFilter(  # noqa: N802
     num_iter: int = 25,
     max_tol: float = 1e-5,
 ) -> FastBilateralSolverFilter:
-    """Build the filter of one guide, for many sources; see `fastBilateralSolverFilter`."""
+    """Build the filter of one guide, for many sources; see `fastBilateralSolverFilter`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.compat import createFastBilateralSolverFilter
+    >>> made = createFastBilateralSolverFilter(np.zeros((32, 48), np.uint8), 8, 8, 8)
+    >>> np.unique(made.filter(np.full((32, 48), 7, np.uint8), np.ones((32, 48), np.float32)))
+    array([7], dtype=uint8)
+    """
     return FastBilateralSolverFilter(
         guide, sigma_spatial, sigma_luma, sigma_chroma, lambda_, num_iter, max_tol
     )

@@ -50,6 +50,17 @@ def domain_transform(
     -------
     Dask array
         Of the image's shape and chunks.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import bilateral.dask
+    >>> image = np.random.default_rng(0).random((32, 32))
+    >>> photo = np.zeros((32, 32), np.uint8)
+    >>> x = bilateral.dask.domain_transform(da.from_array(image, chunks=20), photo, 5, 30)
+    >>> bool((x.compute() == bilateral.domain_transform(image, photo, 5, 30)).all())
+    True
     """
     image = as_dask("image", image)
     result = image.dtype if dtype is None else validation.result_dtype(dtype)

@@ -26,16 +26,26 @@ class BlockTasks(NamedTuple):
     target: Delayed
 
 
-def build_all(cut: Cut, channels: Sequence[int | None] = (None,)) -> list[BlockTasks]:
+def build_all(
+    cut: Cut, channels: Sequence[int | None] = (None,), *, robust: bool = False
+) -> list[BlockTasks]:
     """Build the blocks of all chunks."""
     references, targets = _parts(cut.reference), _parts(cut.target)
     confidences = None if cut.confidence is None else _parts(cut.confidence)
-    build, options = delayed(tasks.build, pure=True, nout=3), delayed(cut.options, pure=True)
+    starts = None if cut.warm_start is None else _parts(cut.warm_start)
+    build = delayed(tasks.build, pure=True, nout=3)
     built = []
     for place, position, shape in cut.places():
         confidence = None if confidences is None else confidences[place]
         block, vertices, sums = build(
-            references[place], targets[place], confidence, position, options, list(channels)
+            references[place],
+            targets[place],
+            confidence,
+            position,
+            cut.options,
+            list(channels),
+            robust,
+            None if starts is None else starts[place],
         )
         built.append(BlockTasks(place, position, shape, block, vertices, sums, targets[place]))
     return built
@@ -44,13 +54,12 @@ def build_all(cut: Cut, channels: Sequence[int | None] = (None,)) -> list[BlockT
 def slice_all(cut: Cut, built: Sequence[BlockTasks], solution: Delayed, *, as_solved: bool) -> Any:
     """Return the Dask array of a solution, in the dtype of the result or `as_solved`."""
     gather, slice_ = delayed(tasks.gather, pure=True), delayed(tasks.slice_, pure=True)
-    options = delayed(cut.options, pure=True)
     n_axes, channels = cut.target.ndim, cut.target.shape[2:]
     dtype = None if as_solved else cut.target.dtype
     rows: list[list[Any]] = [[] for _ in cut.chunks[0]]
     for task in built:
         vertices = gather(solution, task.position, task.shape)
-        pixels = slice_(task.block, vertices, dtype, n_axes, options)
+        pixels = slice_(task.block, vertices, dtype, n_axes, cut.options)
         shape = (*task.shape, *channels)
         result = np.dtype(np.float32) if as_solved else cut.dtype
         rows[task.place[0]].append(da.from_delayed(pixels, shape, dtype=result))

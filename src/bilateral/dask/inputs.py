@@ -26,6 +26,7 @@ class Cut:
     reference: Any
     target: Any
     confidence: Any | None
+    warm_start: Any | None
     options: blocks.BlockOptions
     dtype: np.dtype[Any]
     """Dtype of the result."""
@@ -66,8 +67,7 @@ def cut(
 ) -> Cut:
     """Check the inputs and options of a solve, and move their chunks to the borders of tiles."""
     reference, target = as_dask("reference", reference), as_dask("target", target)
-    for name in ("sigma_t", "warm_start"):
-        validation.none_with(name, arguments.get(name), "Dask arrays")
+    validation.none_with("sigma_t", arguments.get("sigma_t"), "Dask arrays")
     validation.choice("model (Dask arrays)", arguments.get("model", "constant"), ("constant",))
     # The checks of the call in memory, on an image of the same axes and dtype.
     pixel = np.zeros([min(size, 1) for size in reference.shape[:2]], reference.dtype)
@@ -93,7 +93,29 @@ def cut(
             )
         confidence = confidence.rechunk(whole)
     options = blocks.BlockOptions(layout, grid, solve, dtype)
-    return Cut(_rechunk(reference, whole), _rechunk(target, whole), confidence, options, result)
+    warm_start = _warm_start(arguments.get("warm_start"), target)
+    return Cut(
+        _rechunk(reference, whole),
+        _rechunk(target, whole),
+        confidence,
+        None if warm_start is None else _rechunk(warm_start, whole),
+        options,
+        result,
+    )
+
+
+def _warm_start(value: Any | None, target: Any) -> Any | None:
+    """Return an earlier solution as a Dask array; raise if it has not the target's shape."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        raise TypeError(f"warm_start: expected an array like target, got {value!r}.")
+    array = as_dask("warm_start", value)
+    if array.shape != target.shape:
+        raise ValueError(
+            f"warm_start: expected the target's shape {target.shape}, got {array.shape}."
+        )
+    return array
 
 
 def check_shape(name: str, array: Any, shape: tuple[int, int]) -> None:

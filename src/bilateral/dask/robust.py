@@ -74,6 +74,17 @@ preconditioner, initial, model, smooth, callback, return_info, reference_max, dt
         The smooth map, in the target's shape and dtype.
     info : Delayed
         Only with ``return_info=True``.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> import bilateral.dask
+    >>> photo, depth = np.zeros((32, 32), np.uint8), np.full((32, 32), 2.0)
+    >>> depth[5, 7] = 90
+    >>> x = bilateral.dask.solve_robust(da.from_array(photo), da.from_array(depth, chunks=16))
+    >>> bool(abs(x.compute() - 2).max() < 0.01)
+    True
     """
     return_info = validation.flag("return_info", return_info)
     checked = validation.smoothness("smoothness", smoothness)
@@ -87,7 +98,7 @@ preconditioner, initial, model, smooth, callback, return_info, reference_max, dt
     sigmas = checked_sigmas(smooth, parts)
     n_channels = 1 if parts.target.ndim == 2 else parts.target.shape[2]
     channels = [None] if weights == "joint" else list(range(n_channels))
-    built = build_all(parts, channels)
+    built = build_all(parts, channels, robust=True)
     arguments = blocks.RobustOptions(loss, iterations, min_change, smoothness, callback)
     joined = delayed(tasks.join, pure=True)([task.vertices for task in built], parts.options)
     states = [

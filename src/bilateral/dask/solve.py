@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dask.delayed import delayed
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 
 from bilateral import validation
 from bilateral.dask import tasks
@@ -36,7 +36,7 @@ def solve(
     model: str = "constant",
     smooth: tuple[float, float] | None = None,
     rank_tolerance: float | None = None,
-    warm_start: ArrayLike | None = None,
+    warm_start: Any | None = None,
     callback: Callback | None = None,
     return_info: bool = False,
     reference_max: float | None = None,
@@ -58,8 +58,10 @@ def solve(
     sigma_xy, sigma_luma, sigma_chroma, smoothness, blur, tolerance, max_iterations, \
 preconditioner, initial, method, smooth, rank_tolerance, reference_max, dtype
         As for `bilateral.solve`. The smoothness must be a number.
-    sigma_t, model, warm_start
-        Only the defaults: videos, planes and warm starts are solved in memory.
+    sigma_t, model
+        Only the defaults: videos and planes are solved in memory.
+    warm_start : Dask array, optional
+        An earlier solution, in the target's shape.
     callback : function of (step, residual), optional
         Runs on the worker that solves.
     return_info : bool

@@ -49,12 +49,17 @@ def build(
     position: Position,
     options: blocks.BlockOptions,
     channels: Sequence[int | None] = (None,),
+    robust: bool = False,
+    warm_start: Array | None = None,
 ) -> Built:
     """Find the vertices of a block and sum its target over them."""
     with single_threaded():
         block, vertices = blocks.build_block(reference, position, options)
         sums = [
-            blocks.splat_block(block, target, confidence, options, channel) for channel in channels
+            blocks.splat_block(
+                block, target, confidence, options, channel, robust=robust, warm_start=warm_start
+            )
+            for channel in channels
         ]
     return Built(block, vertices, sums)
 

@@ -429,7 +429,8 @@ def _warn_of(outcome: Any, options: LayerOptions) -> None:
         message = divergence_message(len(outcome.residuals), "the smoothness")
         warnings.warn(message, ConvergenceWarning, _level())
         return
-    if outcome.converged or tolerance == 0 or not outcome.residuals:
+    fixed = tolerance == 0 or options.solve.fixed_steps
+    if outcome.converged or fixed or not outcome.residuals:
         return
     warnings.warn(
         f"the solve stopped after {len(outcome.residuals)} steps with an estimated error of "

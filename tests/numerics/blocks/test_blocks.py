@@ -28,6 +28,11 @@ def with_dtype(problem: Problem, dtype: str) -> Array:
     return target.astype(dtype)
 
 
+def earlier_solution(target: Array, seed: int) -> Array:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=target.shape) * rng.choice([1.0, 1e3, 1e9])
+
+
 @given(st.data(), problems(40), st.sampled_from(TARGETS), seeds)
 def test_any_chunks_give_the_same_bits(
     data: st.DataObject, problem: Problem, dtype: str, seed: int
@@ -43,6 +48,7 @@ def test_any_chunks_give_the_same_bits(
         "reference_max": white(problem.reference),
         "rank_tolerance": data.draw(st.none() | st.just(0.01)),
         "method": data.draw(st.none() | st.just("paper")),
+        "warm_start": data.draw(st.none() | st.just(earlier_solution(target, seed))),
     }
     cut = data.draw(chunks(target.shape))
     expected = outcome(lambda: bilateral.solve(problem.reference, target, confidence, **options))

@@ -86,8 +86,11 @@ def test_wrong_input(
     if kernels:
         kernels_filter(monkeypatch)
     gray, marked = scene()
+    given = {"gray": gray, "scribbles": marked, **change}
+    if kernels:
+        given = {k: v.to(DEVICE) if isinstance(v, torch.Tensor) else v for k, v in given.items()}
     with pytest.raises((ValueError, TypeError), match=message):
-        bilateral.torch.colorize(**{"gray": gray, "scribbles": marked, **change})
+        bilateral.torch.colorize(**given)
 
 
 @pytest.mark.interpreter

@@ -97,6 +97,14 @@ def splat_block(block: CoreBlock, target: Array, confidence: Array | None) -> Ob
     return Observation(weight, weighted, known, *bounds(low, high), invalid)
 
 
+def block_vertex_means(block: CoreBlock, pixels: Array) -> Array:
+    """Return the mean of (h, w, K) pixels at each vertex."""
+    sums = np.empty((block.n_vertices, pixels.shape[-1]), pixels.dtype)
+    block.splat(pixels, sums, get_num_threads())
+    means: Array = sums / block.mass.astype(pixels.dtype)[:, np.newaxis]
+    return means
+
+
 def slice_block(block: CoreBlock, vertices: Array, shape: tuple[int, int]) -> Array:
     """Give each pixel of a block the value of its vertex: (n, K) to (h, w, K)."""
     out = np.empty((*shape, vertices.shape[1]), vertices.dtype)

@@ -23,6 +23,23 @@ def median(image: Array, size: int) -> Array:
     return out
 
 
+def color_cells(
+    image: NDArray[np.uint8],
+    weights: NDArray[np.float64],
+    shift: NDArray[np.float64],
+    margin: NDArray[np.float64],
+    gray: NDArray[np.uint8],
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Compute ``trunc(image @ weights.T + shift)`` of (H, W, 3) colours, from 0 to 255.
+
+    Also returns which pixels are within `margin` of another cell. Gray pixels are not: their cells
+    come from `gray` (256, 3).
+    """
+    cells, near = np.empty_like(image), np.empty(image.shape[:2], np.bool_)
+    _core.color_cells(image, weights.tolist(), shift.tolist(), margin.tolist(), gray, cells, near)
+    return cells, near
+
+
 def pixel_graph(
     reference: Array, dtype: np.dtype[Any], smoothness: float, sigma: float
 ) -> PixelGraph:

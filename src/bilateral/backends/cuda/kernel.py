@@ -40,6 +40,7 @@ UNALIGNED = frozenset(
     (
         "alpha",
         "arrival",
+        "coarse_last",
         "diverged",
         "done",
         "errors",
@@ -106,8 +107,9 @@ class Kernel:
         self.unaligned = UNALIGNED
         """Names of parameters that need not begin at multiples of 16 bytes."""
         self._name = f"{function.__module__.removeprefix(PACKAGE)}:{function.__name__}"
-        self._describe = _make_describe(inspect.signature(function).parameters, ones)
         self._interpreted = not isinstance(self.function, triton.JITFunction)
+        parameters = inspect.signature(function).parameters
+        self._describe = _make_describe(parameters, ones, on_device=not self._interpreted)
         self._loaded: dict[Any, LoadedKernel] = {}
         self._lock = threading.Lock()
 
@@ -141,13 +143,14 @@ class Kernel:
 
 
 def _make_describe(
-    parameters: Mapping[str, inspect.Parameter], ones: tuple[str, ...]
+    parameters: Mapping[str, inspect.Parameter], ones: tuple[str, ...], *, on_device: bool
 ) -> Callable[..., tuple[tuple[Any, ...], list[Any]]]:
     """Write the function that describes the arguments of a launch.
 
     It is called as the kernel is, and returns a tuple (kind of each argument, lowest bits of all
     addresses, options) and the list of run-time values. The kind of a run-time value is the name of
     its type, that of a constant its value. There is no loop: a launch must take microseconds.
+    `on_device`: tensors must be on a CUDA device, or the kernel would read addresses of the host.
     """
     header, body, kinds = [], [], []
     for i, (name, parameter) in enumerate(parameters.items()):
@@ -159,9 +162,10 @@ def _make_describe(
             continue
         kinds.append(f"_k{i}_")
         body += [
-            f"if {name}.__class__ is _Tensor_:",
+            f"if isinstance({name}, _Tensor_):",
             f"    _k{i}_ = _pointers_[{name}.dtype]; _a_ = {name}.data_ptr(); _values_.append(_a_)",
             *([] if name in UNALIGNED else ["    _address_ |= _a_"]),
+            *([f"    if not {name}.is_cuda: _refuse_({name!r})"] if on_device else []),
             f"elif {name} is None: _k{i}_ = None",
             f"else: _k{i}_ = _of_number_({name}, {name in ones}, _values_)",
         ]
@@ -174,6 +178,7 @@ def _make_describe(
         "_Tensor_": torch.Tensor,
         "_pointers_": _POINTERS,
         "_of_number_": _kind_of_number,
+        "_refuse_": _refuse_tensor_of_host,
         "_defaults_": {name: parameter.default for name, parameter in parameters.items()},
     }
     exec(code, namespace)
@@ -181,11 +186,12 @@ def _make_describe(
     return describe
 
 
+def _refuse_tensor_of_host(name: str) -> None:
+    raise ValueError(f"{name}: expected a tensor on a CUDA device, got one of the host.")
+
+
 def _kind_of_number(value: Any, one: bool, values: list[Any]) -> Any:
-    """Return the kind of an argument that is no plain tensor, and append its value if needed."""
-    if isinstance(value, torch.Tensor):  # of a subclass
-        values.append(value.data_ptr())
-        return _POINTERS[value.dtype]
+    """Return the kind of a number, and append it if it is a run-time value."""
     if one and value == 1:
         return 1
     values.append(value)

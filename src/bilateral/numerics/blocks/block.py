@@ -81,10 +81,13 @@ class BlockSums(NamedTuple):
     """Dtype of the target in the solve."""
     sums: cpu.Observation
     """Sums in float64; the weights are integers if there is no confidence."""
-    finite: tuple[Array, Array]
-    """Lowest and highest value of each channel over pixels that are finite in all channels."""
+    finite: tuple[Array, Array] | None
+    """Lowest and highest value of each channel over pixels that are finite in all channels; None
+    if the sums are not those of a robust solve."""
     largest_confidence: float
     """Of confidences that are float64 while the target is float32; else 0."""
+    start: Array | None = None
+    """Mean of the warm start at each vertex."""
 
 
 def build_block(
@@ -162,21 +165,49 @@ def splat_block(
     confidence: ArrayLike | None,
     options: BlockOptions,
     channel: int | None = None,
+    *,
+    robust: bool = False,
+    warm_start: ArrayLike | None = None,
 ) -> BlockSums:
-    """Sum the target, or one channel of it, and the confidence of a block over its vertices."""
+    """Sum the target, or one channel of it, and the confidence of a block over its vertices.
+
+    Parameters
+    ----------
+    block, target, confidence, options, channel
+        As for `block_target`.
+    robust : bool
+        Add what only a robust solve needs, which takes time if there is a confidence.
+    warm_start : array, optional
+        An earlier solution in the target's shape, for all channels.
+    """
     with _named(block.position):
         values, weights, largest = block_target(block, target, confidence, options, channel)
         sums = cpu.splat_block(block.core, values, weights)
         if np.isfinite(largest):  # else the confidence is too large for float32, and `join` says so
             validation.confidence_value(weights, sums.invalid)
+        start = None
+        if warm_start is not None:
+            like = validation.target(
+                target, block.shape, options.dtype, options.solve.needs_float64
+            )
+            start = cpu.block_vertex_means(block.core, validation.warm_start(warm_start, like))
     if weights is None:  # sums of ones: integers take less memory, and hold them exactly
         smallest = np.min_scalar_type(int(sums.weight.max()))
         sums = sums._replace(weight=sums.weight.astype(smallest))
+    finite = _finite_range(values, weights, sums) if robust else None
+    return BlockSums(block.position, block.shape, values.dtype, sums, finite, largest, start)
+
+
+def _finite_range(
+    values: Array, weights: Array | None, sums: cpu.Observation
+) -> tuple[Array, Array]:
+    """Return the range of each channel over pixels that are finite in all channels."""
+    if weights is None:  # these are the pixels with data
+        return sums.low, sums.high
     known = np.isfinite(values).all(axis=-1, keepdims=True)
     low = np.min(values, axis=(0, 1), where=known, initial=np.inf)
     high = np.max(values, axis=(0, 1), where=known, initial=-np.inf)
-    finite = low + 0.0, high + 0.0
-    return BlockSums(block.position, block.shape, values.dtype, sums, finite, largest)
+    return low + 0.0, high + 0.0
 
 
 def slice_block(

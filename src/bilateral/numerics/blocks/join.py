@@ -231,10 +231,26 @@ def observed(
     )
 
 
+def joined_starts(joined: Joined, blocks: Sequence[BlockSums]) -> Array | None:
+    """Return the warm start of all vertices (n_vertices, K), if the blocks have one."""
+    starts = [block.start for block in blocks if block.start is not None]
+    if not starts:
+        return None
+    if len(starts) < len(blocks):
+        raise RuntimeError("expected a warm start for every block, or for none")
+    y = np.empty((joined.index.n_vertices, starts[0].shape[1]), starts[0].dtype)
+    for block, start in zip(blocks, starts, strict=True):
+        joined.index.scatter(start, block.position, block.shape, y)
+    return y
+
+
 def finite_range(blocks: Sequence[BlockSums]) -> tuple[Array, Array]:
     """Return the lowest and highest value of each channel over the finite pixels."""
-    low = _merge(np.minimum, blocks, lambda block: block.finite[0])
-    return low, _merge(np.maximum, blocks, lambda block: block.finite[1])
+    ranges = [block.finite for block in blocks if block.finite is not None]
+    if len(ranges) < len(blocks):
+        raise RuntimeError("finite_range needs the sums of splat_block(..., robust=True)")
+    low, high = (np.stack(each) for each in zip(*ranges, strict=True))
+    return low.min(axis=0), high.max(axis=0)
 
 
 def _merge(

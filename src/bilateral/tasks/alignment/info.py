@@ -28,6 +28,17 @@ class AlignInfo:
     expected_error : float
         The same for points that were left out of the fit (cross-validation); NaN for fewer than
         three points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bilateral.tasks import align_depth
+    >>> depth = np.linspace(1, 5, 48) * np.ones((32, 1))
+    >>> points = np.full((32, 48), np.nan)
+    >>> points[8::16, 4::10] = depth[8::16, 4::10]
+    >>> x, info = align_depth(3 * depth + 1, points, return_info=True)
+    >>> info.kind, info.points, info.inliers
+    ('depth', 10, 10)
     """
 
     unit: str

@@ -32,9 +32,9 @@ MAX_LEVEL = 1024.0
 
 def few_pixels(cell: float) -> float:
     """Return the most pixels of a vertex that may be a speck, for cells of so many pixels."""
-    return max(1, FEW_PIXELS * cell)
+    return max(1.0, FEW_PIXELS * cell)
 
 
 def small_region(cell: float) -> float:
     """Return the most pixels of a region of the picture that may be a speck."""
-    return max(1, SMALL_REGION * cell)
+    return max(1.0, SMALL_REGION * cell)

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import torch
 from torch import Tensor
 
-from bilateral import tasks, validation
+from bilateral import validation
 from bilateral.tasks.colorize.presets import PRESETS
 from bilateral.torch import operators
 from bilateral.torch.tasks import tensors
+from bilateral.torch.tasks.batches import ColorizeBatch
 from bilateral.torch.untraced import untraced
 
 _ARRAY = "bilateral.tasks.colorize"
-
-
-class ColorizeBatch(NamedTuple):
-    """Gray photographs, strokes of colour and the options."""
-
-    gray: Tensor
-    """(B, 1 or 3, H, W)"""
-    scribbles: Tensor
-    """(B or 1, 3 or 4, H, W)"""
-    mask: Tensor | None
-    """(B or 1, H, W)"""
-    options: dict[str, Any]
-    """The other arguments of the task for arrays."""
-
-    def on_cpu(self, i: int) -> Tensor:
-        """Colorize one photograph by the task for arrays: (3, H, W)."""
-        mask = tensors.at(self.mask, i)
-        with tensors.naming_image(i, len(self.gray)):
-            coloured = tasks.colorize(
-                tensors.pixels(self.gray[i]),
-                tensors.pixels(tensors.at(self.scribbles, i)),
-                None if mask is None else tensors.array(mask),
-                **self.options,
-            )
-        return tensors.tensor(coloured)
 
 
 @validation.keywords(photo="gray", reference="gray")

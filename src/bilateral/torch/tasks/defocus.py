@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import torch
 from torch import Tensor
 
-from bilateral import tasks, validation
+from bilateral import validation
 from bilateral.tasks.defocus import KINDS
 from bilateral.torch import operators
 from bilateral.torch.tasks import tensors
+from bilateral.torch.tasks.batches import DefocusBatch
 from bilateral.torch.untraced import untraced
 
 _ARRAY = "bilateral.tasks.defocus"
-
-
-class DefocusBatch(NamedTuple):
-    """Photographs, their depths and the options."""
-
-    image: Tensor
-    """(B, 1 or 3, H, W)"""
-    depth: Tensor
-    """(B or 1, H, W)"""
-    options: dict[str, Any]
-    """The other arguments of the task for arrays."""
-
-    def on_cpu(self, i: int) -> Tensor:
-        """Blur one photograph by the task for arrays: (C, H, W)."""
-        with tensors.naming_image(i, len(self.image)):
-            blurred = tasks.defocus(
-                tensors.pixels(self.image[i]),
-                tensors.array(tensors.at(self.depth, i)),
-                **self.options,
-            )
-        return tensors.tensor(blurred)
 
 
 @validation.keywords(photo="image", reference="image", target="depth")

@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import torch
 from torch import Tensor
 
 from bilateral import validation
 from bilateral.filters.block_means import BlockMeans
-from bilateral.filters.polish import polish as polish_array
 from bilateral.torch import inputs, operators
 from bilateral.torch.tasks import tensors
+from bilateral.torch.tasks.batches import PolishBatch
 from bilateral.torch.untraced import untraced
 
 _ARRAY = "bilateral.polish"
-
-
-class PolishBatch(NamedTuple):
-    """The tensors of a polish, and its options."""
-
-    image: Tensor
-    """(B, K, H, W)"""
-    reference: Tensor
-    """(B or 1, C, H, W)"""
-    target: Tensor | None
-    """(B, K, H, W)"""
-    weights: Tensor | None
-    """(B or 1, H, W)"""
-    observation: BlockMeans | None
-    options: dict[str, Any]
-    """The other arguments of `bilateral.polish`."""
-
-    def on_cpu(self) -> Tensor:
-        """Polish by the call for arrays."""
-        return torch.stack([self._on_cpu(i) for i in range(len(self.image))])
-
-    def _on_cpu(self, i: int) -> Tensor:
-        target, weights = tensors.at(self.target, i), tensors.at(self.weights, i)
-        with tensors.naming_image(i, len(self.image)):
-            polished = polish_array(
-                tensors.pixels(self.image[i]),
-                tensors.pixels(tensors.at(self.reference, i)),
-                None if target is None else tensors.pixels(target),
-                None if weights is None else tensors.array(weights),
-                observation=self.observation,
-                **self.options,
-            )
-        return tensors.tensor(polished)
 
 
 @validation.keywords(photo="reference", depth="image")

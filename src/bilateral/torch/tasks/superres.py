@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from bilateral import tasks, validation
+from bilateral import validation
 from bilateral.tasks.superres.policy import PRESETS
 from bilateral.torch import operators
 from bilateral.torch.tasks import tensors
+from bilateral.torch.tasks.batches import SuperresBatch
 from bilateral.torch.untraced import untraced
 
 _ARRAY = "bilateral.tasks.superres_depth"
-
-
-class SuperresBatch(NamedTuple):
-    """Low-resolution maps, their photographs and the options."""
-
-    depth: Tensor
-    """(B, h, w)"""
-    reference: Tensor
-    """(B or 1, C, H, W)"""
-    confidence: Tensor | None
-    """(B or 1, h, w)"""
-    dtype: torch.dtype
-    """Of the result."""
-    options: dict[str, Any]
-    """The other arguments of the task for arrays."""
-
-    def on_cpu(self, i: int) -> Tensor:
-        """Enlarge one map by the task for arrays: (H, W)."""
-        confidence = tensors.at(self.confidence, i)
-        with tensors.naming_image(i, len(self.depth)):
-            enlarged = tasks.superres_depth(
-                tensors.array(self.depth[i]),
-                tensors.pixels(tensors.at(self.reference, i)),
-                confidence=None if confidence is None else tensors.array(confidence),
-                dtype=tensors.array(torch.empty(0, dtype=self.dtype)).dtype,
-                **self.options,
-            )
-        return torch.from_numpy(enlarged)
 
 
 @validation.keywords(photo="reference", depth="depth_lowres", target="depth_lowres")

@@ -1,5 +1,6 @@
 """What the host does before a launch: describe arguments, and keep binaries on disk."""
 
+import inspect
 import struct
 
 import pytest
@@ -72,6 +73,9 @@ def test_options_and_parameters_of_tensors_count(tensor):
         parameter, tensor, None, 2, 3, 0.5, True, BLOCK=8, num_warps=2, maxnreg=64
     )
     assert variant.types[0] == "*fp32"
+    assert variant.aligned
+    shifted = torch.nn.Parameter(tensor[1:])
+    assert not described(shifted, tensor, None, 2, 3, 0.5, True, BLOCK=8)[0].aligned
     assert variant.options == (("maxnreg", 64), ("num_warps", 2))
 
 
@@ -110,3 +114,10 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     variant = Variant("grid.edges:_clear", ("*i32", (10,)))
     disk.write(variant, 90, {"name": "", "shared": 0, "threads": 32}, b"code")
     assert disk.read(variant, 90) is None
+
+
+def test_tensors_of_the_host_are_refused(tensor):
+    parameters = inspect.signature(values_and_more.function.fn).parameters
+    describe = kernels._make_describe(parameters, ("channels",), on_device=True)
+    with pytest.raises(ValueError, match="step: expected a tensor on a CUDA device"):
+        describe(None, tensor.cpu(), None, 2, 3, 0.5, True, BLOCK=8)

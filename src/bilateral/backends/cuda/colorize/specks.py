@@ -54,8 +54,8 @@ def vertex_kinds(
         kinds,
         grid.total,
         grid.room,
-        with_data is not None,
-        *blur,
+        int(with_data is not None),
+        *map(float, blur),
         rules.few,
         rules.small,
         D=grid.edges.directions,
@@ -111,7 +111,7 @@ class Specks:
         for k in range(rounds):
             least = self._rules.least_mass if self._rounds == 0 else 0.0
             _fill[self._grid](
-                self._values[0], self._values[1], *self._states, self._levels, counts[k],
+                self._values[0], self._values[1], *self._states, self._levels, counts, k,
                 *self._sizes, least, self._rules.sigma, self._rules.max_level, BLOCK=_BLOCK,
             )  # fmt: skip
             if self._rounds == 0:
@@ -228,6 +228,7 @@ def _fill(
     new_state,
     levels,
     counts,
+    round_,
     height,
     width,
     least,
@@ -261,8 +262,8 @@ def _fill(
         divisor = tl.where(found, mass, 1)
         u, v = tl.where(found, sum_u / divisor, u), tl.where(found, sum_v / divisor, v)
         unknown = unknown & (found == 0)
-        tl.atomic_add(counts, before)
-        tl.atomic_add(counts + 1, tl.sum(unknown.to(tl.int32), 0))
+        tl.atomic_add(counts + 2 * round_, before)
+        tl.atomic_add(counts + 2 * round_ + 1, tl.sum(unknown.to(tl.int32), 0))
     tl.store(new_values + 2 * i, u, mask=inside)
     tl.store(new_values + 2 * i + 1, v, mask=inside)
     tl.store(new_state + i, unknown.to(tl.uint8), mask=inside)

@@ -122,7 +122,7 @@ def add_texture(features: Tensor, mean: Tensor, window: int) -> None:
     grid = (height, triton.cdiv(width, _BLOCK))
     sizes = height, width, window // 2
     _deviation[grid](features, mean, deviation, *sizes, BLOCK=_BLOCK)
-    _least_around[grid](deviation, features[1], *sizes, BLOCK=_BLOCK)
+    _least_around[grid](deviation, features, *sizes, BLOCK=_BLOCK)
 
 
 @kernel()
@@ -219,8 +219,8 @@ def _deviation(levels, mean, out, height, width, radius, BLOCK: tl.constexpr):
 
 
 @kernel()
-def _least_around(values, out, height, width, radius, BLOCK: tl.constexpr):
-    """Store the least value of the window around each pixel."""
+def _least_around(values, features, height, width, radius, BLOCK: tl.constexpr):
+    """Store the least value of the window around each pixel as the second feature."""
     y = tl.program_id(0)
     x = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     least = tl.load(values + y * width + tl.minimum(x, width - 1))
@@ -229,4 +229,5 @@ def _least_around(values, out, height, width, radius, BLOCK: tl.constexpr):
         for dx in range(-radius, radius + 1):
             value = tl.load(row + tl.minimum(tl.maximum(x + dx, 0), width - 1))
             least = tl.minimum(least, value)
-    tl.store(out + y * width + x, least, mask=x < width)
+    out = features + height * width + y * width + x
+    tl.store(out, least, mask=x < width)

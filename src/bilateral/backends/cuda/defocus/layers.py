@@ -157,7 +157,7 @@ def _sum_rows(
             wide = value.to(tl.float64)
             tl.store(out + i, before + tl.cumsum(wide, 0) - wide, mask=i < extended)
             before += tl.sum(wide, 0)
-    tl.store(used + y, (most > 0).to(tl.int32))
+    tl.store(used + y, tl.where(most > 0, 1, 0))
 
 
 @kernel()

@@ -124,10 +124,10 @@ class _Solver:
 
     def run_round(self, steps: int) -> None:
         """Weigh the edges by the present maps, and take some steps of conjugate gradients."""
-        like = {"dtype": torch.float64, "device": self.z.device}
+        new = self.z.new_empty
         # Sums of r u after each number of steps, and of p q in each step.
-        energy = torch.empty((steps + 1, self._planes, self._programs), **like)
-        curvature = torch.empty((self._planes, self._programs), **like)
+        energy = new((steps + 1, self._planes, self._programs), dtype=torch.float64)
+        curvature = new((self._planes, self._programs), dtype=torch.float64)
         grid = (self._planes * self._programs,)
         sizes = {"PROGRAMS": self._programs, "BLOCK": _PIXELS}
         _weigh_edges[grid](

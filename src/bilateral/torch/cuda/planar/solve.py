@@ -107,9 +107,9 @@ class PlaneProblem:
         if not bool(torch.isfinite(largest)):
             return torch.full_like(g, torch.nan), pcg.Outcome([], True, False)
         # Gradients may have any magnitude. Scaling by a power of 2 costs no rounding.
-        _, exponent = torch.frexp(torch.where(largest > 0, largest, 1))
-        down, up = (torch.ldexp(torch.ones_like(largest), e) for e in (-exponent, exponent))
-        b = (b * down).to(observed.moments.dtype)
+        wide = torch.where(largest > 0, largest, 1).double()
+        unit = wide / torch.frexp(wide).mantissa
+        b = (b / unit).to(observed.moments.dtype)
         fill, with_data = system.fill, system.with_data
         if fill is not None and transposed:
             fill.fill_transposed(b)
@@ -131,8 +131,8 @@ class PlaneProblem:
             shrunk = (size > 0) & (size < policy.ADJOINT_TRUST * scale)
             if not outcome.converged or not bool(shrunk.any()):
                 break
-        pixels = pixels.to(g.dtype) * (up / observed.confidence_unit).to(g.dtype)
-        return pixels, outcome
+        pixels = pixels * (unit / observed.confidence_unit)
+        return pixels.to(g.dtype), outcome
 
     def _rms(self, pixels: Tensor) -> Tensor:
         """Return the root mean square of each channel of each image, (B, K) float64."""

@@ -18,7 +18,7 @@ from bilateral.tasks.defocus import largest_radius, warn_if_nothing_is_sharp
 from bilateral.torch.cuda.recording_cache import retry_without_recordings
 from bilateral.torch.cuda.tasks import photos
 from bilateral.torch.tasks import tensors
-from bilateral.torch.tasks.defocus import DefocusBatch
+from bilateral.torch.tasks.batches import DefocusBatch
 
 
 @retry_without_recordings

@@ -8,7 +8,7 @@ from torch import Tensor
 from bilateral.backends.cuda.filters import polish as kernels
 from bilateral.torch import inputs
 from bilateral.torch.cuda.tasks.photos import check, levels, white
-from bilateral.torch.tasks.polish import PolishBatch
+from bilateral.torch.tasks.batches import PolishBatch
 
 
 def polish(batch: PolishBatch) -> Tensor:

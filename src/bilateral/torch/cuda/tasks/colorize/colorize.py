@@ -28,7 +28,7 @@ from bilateral.torch.cuda.tasks import photos
 from bilateral.torch.cuda.tasks.colorize.specks import recolor
 from bilateral.torch.options import LayerOptions
 from bilateral.torch.tasks import tensors
-from bilateral.torch.tasks.colorize import ColorizeBatch
+from bilateral.torch.tasks.batches import ColorizeBatch
 
 _LEVELS = 255.0
 """Features are in 8-bit grey levels."""

@@ -21,7 +21,7 @@ from bilateral.torch.cuda.tasks.superres.noise import MapNoise
 from bilateral.torch.cuda.tasks.superres.trust import blend_with_bicubic
 from bilateral.torch.options import LayerOptions
 from bilateral.torch.tasks import tensors
-from bilateral.torch.tasks.superres import SuperresBatch
+from bilateral.torch.tasks.batches import SuperresBatch
 
 
 @retry_without_recordings

@@ -70,7 +70,8 @@ def _trust(low: LowResolution, photo: Tensor, pixels: int, enlarge: Enlarge) -> 
     share_of_map = product.sum() / square.sum().clamp(min=torch.finfo(values.dtype).tiny)
     share = (product + prior * share_of_map + noise) / (square + prior + noise)
     middle = policy.trust_middle(pixels / values.numel())
-    return ((share - middle) / policy.TRUST_WIDTH + 0.5).clamp(0, 1)
+    trust: Tensor = ((share - middle) / policy.TRUST_WIDTH + 0.5).clamp(0, 1)
+    return trust
 
 
 def _trust_of_noise(x: Tensor, low: LowResolution, photo: Tensor) -> Tensor:

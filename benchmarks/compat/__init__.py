@@ -1,0 +1,1 @@
+"""Compare `bilateral.compat` with the originals."""
