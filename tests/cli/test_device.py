@@ -45,7 +45,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(device, "_find_problem", lambda: "")
     monkeypatch.setattr(device, "_find_device", lambda: "cpu")
-    for name in ("solve", "refine_depth", "complete_depth", "refine_segmentation"):
+    maps = ("solve", "refine_depth", "complete_depth", "superres_depth")
+    for name in (*maps, "refine_segmentation", "colorize", "defocus"):
         monkeypatch.setattr(bilateral.torch, name, listed(name))
     return made
 
@@ -136,6 +137,10 @@ def test_auto_takes_the_cpu_where_it_must(here: Path, call: Main, calls: list[st
         (("solve", "photo.png", "photo.png", "--sigma-xy", 6), "solve"),
         (("segment", "scores.npy", "photo.png"), "refine_segmentation"),
         (("segment", "foreground.npy", "gray.png"), "refine_segmentation"),
+        (("superres", "small.png", "photo.png", "--invalid", 0), "superres_depth"),
+        (("defocus", "photo.png", "depth.pfm", "--focus", 3, "--aperture", 2), "defocus"),
+        (("defocus", "gray.png", "depth.pfm", "--focus", 3, "--aperture", 2), "defocus"),
+        (("colorize", "gray.png", "marked.png"), "colorize"),
     ],
 )
 def test_the_device_computes_the_same(
@@ -144,7 +149,11 @@ def test_the_device_computes_the_same(
     photo, depth = io.read(here / "photo.png"), io.read(here / "depth.png")
     io.write(here / "gray.png", photo[..., 0])
     io.write(here / "mask.png", (depth > 0).astype(np.uint8))
-    io.write(here / "depth.pfm", depth.astype(np.float32))
+    io.write(here / "depth.pfm", np.maximum(depth, 1).astype(np.float32))
+    io.write(here / "small.png", depth[::4, ::4])
+    marked = np.repeat(photo[..., :1], 3, axis=2)
+    marked[10:14, 5:30] = 200, 40, 40
+    io.write(here / "marked.png", marked)
     scores = np.random.default_rng(0).normal(size=(*depth.shape, 3)).astype(np.float32)
     io.write(here / "scores.npy", scores)
     io.write(here / "foreground.npy", (scores[..., 0] > 0).astype(np.float32))

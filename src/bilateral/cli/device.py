@@ -20,7 +20,7 @@ from bilateral.io.errors import FileError
 Array = NDArray[Any]
 Device = Literal["cpu", "cuda", "auto"]
 
-_WITH_CHANNELS = ("image", "probabilities", "reference", "target")
+_WITH_CHANNELS = ("gray", "image", "probabilities", "reference", "scribbles", "target")
 """Arguments whose tensors have an axis of channels, also if there is only one."""
 _ADVICE = "Leave --device out, or use --device auto, to compute on the CPU."
 
@@ -45,20 +45,20 @@ class Task:
         if problem:
             raise UsageError(f"--device cuda: {problem} {_ADVICE}")
 
-    def __call__(self, *arrays: Array | None, **options: Any) -> Any:
+    def __call__(self, *values: Any, **options: Any) -> Any:
         """Call the function for arrays, or the one for tensors with the arrays on the device."""
         if self.device == "cpu" or self.cpu_only:
-            return self._on_cpu(*arrays, **options)
+            return self._on_cpu(*values, **options)
         problem = _find_problem()
         if not problem:
-            return _call_with_tensors(self.name, arrays, options)
+            return _call_with_tensors(self.name, values, options)
         if self.device == "cuda":  # on another machine than the one that checked it
             raise FileError(f"--device cuda: {problem} {_ADVICE}")
-        return self._on_cpu(*arrays, **options)
+        return self._on_cpu(*values, **options)
 
-    def _on_cpu(self, *arrays: Array | None, **options: Any) -> Any:
+    def _on_cpu(self, *values: Any, **options: Any) -> Any:
         module = tasks if hasattr(tasks, self.name) else bilateral
-        return getattr(module, self.name)(*arrays, **options)
+        return getattr(module, self.name)(*values, **options)
 
 
 @lru_cache(maxsize=1)
@@ -80,7 +80,7 @@ def _find_device() -> str:
     return "cuda"
 
 
-def _call_with_tensors(name: str, arrays: tuple[Array | None, ...], options: dict[str, Any]) -> Any:
+def _call_with_tensors(name: str, values: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Call a function of `bilateral.torch` with tensors on the device; return an array."""
     import torch
 
@@ -88,7 +88,7 @@ def _call_with_tensors(name: str, arrays: tuple[Array | None, ...], options: dic
 
     function = getattr(bilateral.torch, name)
     parameters = inspect.signature(function).parameters
-    given: dict[str, Any] = dict(zip(parameters, arrays, strict=False))
+    given: dict[str, Any] = dict(zip(parameters, values, strict=False))
     given |= {key: value for key, value in options.items() if key in parameters}
     dtype = options.get("dtype")
     if "dtype" in parameters and dtype is not None:
@@ -123,6 +123,6 @@ def _channels_last(found: Array, given: Mapping[str, Any], parameters: Mapping[s
     lead = next(name for name in ("target", *parameters) if name in given)
     if found.ndim == 2:
         return found
-    if given[lead].ndim == 2:
+    if given[lead].ndim == 2 and len(found) == 1:
         return np.asarray(found[0])
     return np.ascontiguousarray(np.moveaxis(found, 0, -1))

@@ -245,6 +245,7 @@ def superres(
     Example: bilateral superres small.png photo.jpg -o large.png --preview
     """
     maps = _map_files(common, depth_scale, invalid)
+    task = Task("superres_depth", common.device)
 
     def process(files: FileSet) -> Result:
         path, photo_path = files.paths["depth"], files.paths["reference"]
@@ -252,7 +253,7 @@ def superres(
 
         def enlarge(values: Array, photo: Array, weights: Array | None, dtype: Any) -> Array:
             refuse_smaller_photo(path, values, photo_path, photo)
-            return tasks.superres_depth(
+            enlarged: Array = task(
                 values,
                 photo,
                 factor,
@@ -262,11 +263,12 @@ def superres(
                 reference_max=reference_max,
                 dtype=dtype,
             )
+            return enlarged
 
         return maps.refine(files, raw, enlarge)
 
     inputs = {"depth": depth, "reference": reference, "confidence": confidence}
-    return Command(inputs, process, maps.read_truth)
+    return Command(inputs, process, maps.read_truth, task=task)
 
 
 def stereo(

@@ -71,6 +71,7 @@ def defocus(
     --aperture 30
     """
     reader, units = common.reader(), Units(depth_scale)
+    task = Task("defocus", common.device)
 
     def process(files: FileSet) -> Result:
         photo_path, path = files.paths["image"], files.paths["depth"]
@@ -78,7 +79,7 @@ def defocus(
         photo, z = reader.photo(photo_path), units.from_file(raw)
         refuse_smaller_map(path, z, photo)
         refuse_holes(path, raw, z, kind)
-        x = tasks.defocus(
+        x: Array = task(
             photo,
             z,
             focus,
@@ -91,7 +92,7 @@ def defocus(
         )
         return Result(photo_for_file(x, common, files), x, input=photo)
 
-    return Command({"image": image, "depth": depth}, process, reader.photo, "photo")
+    return Command({"image": image, "depth": depth}, process, reader.photo, "photo", task=task)
 
 
 def colorize(
@@ -118,14 +119,14 @@ def colorize(
     A video, with strokes on frames such as strokes/0012.png: bilateral colorize gray.mp4 strokes/
     -o colour.mp4
     """
-    reader = common.reader()
+    reader, task = common.reader(), Task("colorize", common.device)
 
     def process(files: FileSet) -> Result:
         path, strokes_path = files.paths["gray"], files.paths["scribbles"]
         photo, strokes = reader.photo(path), reader.array(strokes_path)
         if "mask" not in files.paths:
             refuse_gray_strokes(path, photo, strokes_path, strokes)
-        x = tasks.colorize(
+        x: Array = task(
             photo,
             strokes,
             reader.optional_mask(files.paths.get("mask")),
@@ -163,6 +164,7 @@ def colorize(
         process,
         reader.photo,
         "photo",
+        task=task,
         frames=colorize_frames,
         sparse=("scribbles", "mask"),
         video=video,

@@ -99,7 +99,9 @@ def grow_surfaces(
 
     def launch() -> None:
         for k in range(1, ROUNDS + 1):
-            _round[tiles](*state, own, planes, limits, height, width, k, int(inverse), *options)
+            _round[tiles](
+                *state, own, planes, limits, height, width, k, int(inverse), *options, num_warps=8
+            )
         state.control[0] += ROUNDS
 
     launch()
@@ -178,15 +180,20 @@ def _round(
         low, high = tl.load(limits), tl.load(limits + 1)
         nearer = tl.where(measured == measured, 1.0, 1.0 + bias)
         agrees = t < 0  # False; who agrees takes the surface in the same round
-        for n in tl.static_range(9):
-            if n != 4:
-                dy, dx = n // 3 - 1, n % 3 - 1
-                there = free & (y + dy >= 0) & (y + dy < height)
-                there &= (u + dx >= 0) & (u + dx < width)
-                p = q + dy * width + dx
-                offers = there & (tl.load(taken + p, mask=there, other=_FREE) == now - 1)
-                o = tl.load(plane + p, mask=offers, other=0)
-                value = tl.load(base + p, mask=offers, other=1.0)
+        offering = tl.zeros_like(q)
+        for n in tl.static_range(9):  # all loads at once; the pixel itself has taken none
+            above = free & (y + n // 3 >= 1) & (y + n // 3 <= height)
+            there = above & (u + n % 3 >= 1) & (u + n % 3 <= width)
+            p = q + (n // 3 - 1) * width + n % 3 - 1
+            when = tl.load(taken + p, mask=there, other=_FREE)
+            offering |= tl.where(there & (when == now - 1), 1 << n, 0)
+        for m in range(9):
+            offers = (offering >> m) & 1 > 0
+            if tl.max(offers.to(tl.int32), 0) > 0:
+                dy, dx = m // 3 - 1, m % 3 - 1
+                from_p = q + dy * width + dx
+                o = tl.load(plane + from_p, mask=offers, other=0)
+                value = tl.load(base + from_p, mask=offers, other=1.0)
                 slope_x = tl.load(planes + 3 * o + 1, mask=offers, other=0.0)
                 slope_y = tl.load(planes + 3 * o + 2, mask=offers, other=0.0)
                 far_x, far_y = tl.abs(u - o % width), tl.abs(y - o // width)
@@ -224,7 +231,7 @@ def _round(
         number = tl.sum(takes.to(tl.int32), 0)
         if number > 0:
             tl.atomic_add(control + 1 + slot, number)
-            m = tl.arange(0, 16)
-            v, w = tile_y + m // 3 - 1, tile_x + m % 3 - 1
-            around = (m < 9) & (v >= 0) & (v < tiles_y) & (w >= 0) & (w < tiles_x)
-            tl.store(active + (now % 2) * tiles + v * tiles_x + w, m * 0 + now, mask=around)
+            i = tl.arange(0, 16)
+            v, w = tile_y + i // 3 - 1, tile_x + i % 3 - 1
+            around = (i < 9) & (v >= 0) & (v < tiles_y) & (w >= 0) & (w < tiles_x)
+            tl.store(active + (now % 2) * tiles + v * tiles_x + w, i * 0 + now, mask=around)

@@ -9,7 +9,7 @@ from bilateral.backends.cpu import Polynomial
 from bilateral.backends.cuda.depth.jump import jump_at
 from bilateral.backends.cuda.kernel import kernel
 
-_BLOCK = 16
+_BLOCK = 8
 _SAMPLES = tl.constexpr(128)
 """81 samples of a window of 9 x 9, and others to fill the block."""
 _NEAR_RIDGE, _WIDE_RIDGE, _LEAST_COUNT = (tl.constexpr(v) for v in (30.0, 2.5, 9.0))
