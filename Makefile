@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera bench-compat paper docs wheel sbom clean
+.PHONY: help demo test test-slow test-all test-cuda test-pythons lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera bench-compat paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -27,6 +27,24 @@ test-slow: core-test-clang $(VENV)/installed-test ## the core with Clang, the sl
 	$(PYTEST) -m "hypothesis or not ($(FAST))" --hypothesis-profile full
 
 test-all: test test-slow ## everything at full strength
+
+# The oldest NumPy that pyproject.toml allows and that has a wheel for the Python, and the newest.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+ACROSS = tests/test_grid.py tests/test_grid_features.py tests/test_pickle.py tests/solver tests/compat tests/filters
+test-pythons: wheel ## the wheel in each of PYTHONS that is found, with its oldest and newest NumPy
+	@for python in $(PYTHONS); do \
+	  minor=$$($$python -c 'import sys; print(sys.version_info[1])' 2>/dev/null) \
+	    || { echo "$$python: not found, skipped"; continue; }; \
+	  case $$minor in 11|12) oldest="==1.26.0";; 13) oldest="==2.1.0";; *) oldest="==2.3.2";; esac; \
+	  for numpy in "$$oldest" ""; do \
+	    place=build/pythons/3.$$minor$$numpy; rm -rf $$place; \
+	    $$python -m venv $$place && \
+	    $$place/bin/pip install --quiet --disable-pip-version-check --prefer-binary "numpy$$numpy" dist/*.whl \
+	      hypothesis pillow pytest pytest-xdist scipy && \
+	    $$place/bin/python -c "import sys, numpy; print('Python', sys.version.split()[0], 'NumPy', numpy.__version__)" && \
+	    $$place/bin/python -m pytest -q -n auto --hypothesis-profile fast -m "$(FAST)" $(ACROSS) || exit 1; \
+	  done; \
+	done
 
 test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python that has bilateral and PyTorch
 	$(PYTHON) -m pytest -p no:benchmark $(if $(shell $(PYTHON) -c 'import xdist' 2>&1),,-n auto --dist worksteal) tests/backends/cuda tests/torch/cuda tests/torch/tasks

@@ -156,8 +156,8 @@ def as_text(results: Row) -> str:
         if name not in found
     ]
     return page(
-        "CPU times in ms, medians, with OpenBLAS as installed, then with one thread (1T). The masks "
-        "are made: patches of 16 pixels.",
+        "CPU times in ms, medians, with OpenBLAS as installed, then with one thread (1T). The "
+        "masks are made: patches of 16 pixels.",
         *[section(name, rows) for name, rows in found.items()],
         bullets("Not compared:", missing) if missing else None,
     )
@@ -180,7 +180,8 @@ def section(name: str, rows: list[Row]) -> str:
         table(
             rows,
             "picture | {picture}; pixels | {shape}; ours | {ours:ms}; theirs | {theirs:ms}; "
-            "times as fast | {ratio:.1f}; ours 1T | {ours_alone:ms}; theirs 1T | {theirs_alone:ms}; "
+            "times as fast | {ratio:.1f}; "
+            "ours 1T | {ours_alone:ms}; theirs 1T | {theirs_alone:ms}; "
             "times as fast 1T | {ratio_alone:.1f}; reading | {reading:ms}; "
             "mean difference | {mean:.1e}; largest | {largest:.1e}" + overlap,
         ),

@@ -33,7 +33,7 @@ template <class Key>
 void test_ranker(Random& random) {
   Ranker<Key> ranker;
   for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 63u, 64u, 65u, 256u, 700u, 1024u, 1025u, 5000u})
-    for (const std::size_t values : {1u, 3u, 30u, 2000u}) {
+    for (const std::size_t values : {1u, 3u, 30u, 2000u, 100000u}) {
       std::vector<Key> keys(n);
       for (Key& key : keys) key = static_cast<Key>(below(random, values) * 977);
       std::vector<std::uint32_t> ranks(n);
@@ -52,6 +52,32 @@ void test_ranker(Random& random) {
       CHECK(right);
       CHECK(std::equal(counts.begin(), counts.end(), ranker.counts.begin()));
     }
+}
+
+// The tables of 8-bit features against the features themselves.
+void test_key_tables(Random& random) {
+  for (const std::size_t channels : {1u, 2u, 3u, 5u}) {
+    FeatureMap map;
+    for (std::size_t k = 0; k < channels; ++k) {
+      map.gain[k] = k % 2 == 0 ? 0.7 : -1.3;
+      map.offset[k] = 3;
+      map.sigma[k] = 40 + 9 * static_cast<double>(k);
+    }
+    const std::size_t height = 5, width = 70;
+    std::vector<std::uint8_t> pixels(height * width * channels);
+    for (auto& value : pixels) value = static_cast<std::uint8_t>(20 + below(random, 200));
+    const Reference<std::uint8_t> reference{pixels.data(), 1,   height,      width,
+                                            channels,      map, std::nullopt};
+    const Binning bins = make_binning(reference, 1e-6, 2);
+    std::vector<float> wide(pixels.begin(), pixels.end());  // takes the loop over all features
+    const Binning same = make_binning(
+        Reference<float>{wide.data(), 1, height, width, channels, map, std::nullopt}, 1e-6, 2);
+    CHECK(bins.low == same.low && bins.high == same.high);
+    std::vector<NarrowKey> keys(height * width), expected(keys);
+    KeyTables(bins).row(pixels.data(), keys.size(), keys.data());
+    row_keys(pixels.data(), keys.size(), bins, expected.data());
+    CHECK(keys == expected);
+  }
 }
 
 std::uint32_t vertex_of(const Grid& grid, std::size_t y, std::size_t x) {
@@ -345,6 +371,7 @@ void test_without_memory(Random& random) {
 void test_grid(Random& random) {
   test_ranker<NarrowKey>(random);
   test_ranker<WideKey>(random);
+  test_key_tables(random);
   test_structure(random);
   test_bistochastize<float>(random);
   test_bistochastize<double>(random);

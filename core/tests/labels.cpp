@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -134,6 +135,43 @@ void test_regions() {
   CHECK(labels == expected);
 }
 
+// Compares with labels that spread from pixel to pixel.
+void test_random_regions(Random& random) {
+  for (const auto& [height, width] :
+       {std::pair<std::size_t, std::size_t>{1, 1}, {1, 30}, {30, 1}, {25, 37}}) {
+    const auto values = blobs(random, height, width, false);
+    std::vector<float> levels(values.begin(), values.end());
+    const auto mask = std::make_unique<bool[]>(levels.size());
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      mask[i] = below(random, 5) > 0;
+      if (below(random, 9) == 0) levels[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+    std::vector<std::int32_t> expected(levels.size(), 0), labels(levels.size());
+    std::int32_t count = 0;
+    for (std::size_t first = 0; first < levels.size(); ++first) {
+      if (!mask[first] || expected[first] != 0) continue;
+      expected[first] = ++count;
+      std::vector<std::size_t> open{first};
+      while (!open.empty()) {
+        const std::size_t p = open.back();
+        open.pop_back();
+        const auto spread = [&](bool inside, std::size_t q) {
+          if (!inside || !mask[q] || expected[q] != 0) return;
+          if (!(std::abs(levels[p] - levels[q]) <= 0.5f)) return;
+          expected[q] = count;
+          open.push_back(q);
+        };
+        spread(p % width > 0, p - 1);
+        spread(p % width + 1 < width, p + 1);
+        spread(p >= width, p - width);
+        spread(p + width < levels.size(), p + width);
+      }
+    }
+    CHECK(find_regions(levels.data(), mask.get(), height, width, 0.5f, labels.data()) == count);
+    CHECK(labels == expected);
+  }
+}
+
 // Labels are indices, so that the filter must refuse others.
 void test_labels_outside_the_classes() {
   for (const std::int32_t wrong : {-1, 3, std::numeric_limits<std::int32_t>::min()}) {
@@ -165,6 +203,7 @@ void test_without_memory(Random& random) {
 
 void test_labels(Random& random) {
   test_regions();
+  test_random_regions(random);
   test_label_depth(random);
   test_majority(random);
   test_labels_outside_the_classes();
