@@ -288,6 +288,7 @@ API: dict[str, dict[str, str]] = {
             "(depth_lowres, reference, factor=None, preset='best', *, confidence=None, "
             "invalid=None, keep_holes=False, reference_max=None, dtype=None)"
         ),
+        "warm_up": "(device=None, *, capability=None, progress=None)",
     },
 }
 
