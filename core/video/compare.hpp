@@ -149,14 +149,14 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
         static_cast<std::int32_t>(std::nearbyint(known * differences_per_noise)));
     task.past[row + i] = past;
     const bool had_data = (task.count[row + i] & was_measured) != 0;
-    const bool differs = std::abs(x[i] - past) > tolerance;
+    const bool gone = had_data & (std::abs(x[i] - past) > tolerance);
     // Of a doubtful measurement. Comparisons with NaN are false.
     const float from_past = std::abs(task.measured[row + i] - past);
     const float from_filling = std::abs(task.measured[row + i] - x[i]);
     const Steadiness side = from_past <= tolerance            ? supported
                             : from_past < 0.5f * from_filling ? preferred
                             : from_filling < 0.5f * from_past ? opposed
-                            : had_data & differs              ? lost
+                            : gone                            ? lost
                                                               : steady;
     const Steadiness agreement = task.kept[row + i] ? steady : side;
     task.steadiness[row + i] = still ? agreement : same ? no_past : changed;
