@@ -26,6 +26,12 @@ struct Growth {
 // A doubtful pixel whose own depth is within this part of a jump of a plane lies on its surface.
 inline constexpr float growth_agreement = 0.5f;
 
+// A flying pixel mixes surfaces that were measured beside it. So a doubtful pixel takes the nearest
+// of them if none of the measured pixels around it is near its own filling, and several are not.
+// Around: within so many pixels.
+inline constexpr int flying_reach = 3;
+inline constexpr int flying_witnesses = 3;
+
 namespace detail {
 
 // The surface that a pixel continues.
@@ -62,7 +68,7 @@ class SurfaceGrowth {
   }
 
   void run(int threads) {
-    std::vector<std::uint32_t> front = start(threads), deferred, next, decided, agreeing;
+    std::vector<std::uint32_t> front = start(threads), deferred, next, decided, agreeing, doubtful;
     for (const float limit : limits) {
       // Pixels that fit a surface less well wait until others have continued theirs.
       while (!front.empty()) {
@@ -76,7 +82,10 @@ class SurfaceGrowth {
           }
           decided.push_back(p);
           plane_[p] = best.plane;
-          if (best.agrees) agreeing.push_back(p);
+          if (best.agrees)
+            agreeing.push_back(p);
+          else if (measured_[p] == measured_[p])
+            doubtful.push_back(p);
           const float slack = growth_.drift * jump_(best.value);
           x_[p] = within(std::clamp(x_[p], best.value - slack, best.value + slack));
           base_.data()[p] = unit_(x_[p]);
@@ -90,6 +99,7 @@ class SurfaceGrowth {
       deferred.clear();
     }
     for (const std::uint32_t p : agreeing) x_[p] = measured_[p];
+    for (const std::uint32_t p : doubtful) land(p);
   }
 
  private:
@@ -193,6 +203,35 @@ class SurfaceGrowth {
       }
     };
     each_neighbour(at, to);
+  }
+
+  // Moves a doubtful pixel to the nearest surface that was measured around it, if its own was not.
+  // Only pixels that lie on surfaces are looked at, and they do not change.
+  void land(std::uint32_t p) {
+    const Place at = place(p);
+    const float value = x_[p], step = jump_(value);
+    const std::size_t reach = flying_reach;
+    const std::size_t top = std::max(at.y, reach) - reach, left = std::max(at.x, reach) - reach;
+    int others = 0;
+    float nearest = std::numeric_limits<float>::infinity(), landed = value;
+    for (std::size_t y = top; y < std::min(at.y + reach + 1, height_); ++y)
+      for (std::size_t x = left; x < std::min(at.x + reach + 1, width_); ++x) {
+        const std::size_t q = y * width_ + x;
+        if (!kept_[q] && (plane_[q] < 0 || !best_.data()[q].agrees)) continue;
+        const float dx = static_cast<float>(at.x) - static_cast<float>(x);
+        const float dy = static_cast<float>(at.y) - static_cast<float>(y);
+        const float steps = std::max(std::abs(dx), std::abs(dy));
+        if (std::abs(x_[q] - value) <= step * (1 + 0.5f * steps)) return;
+        ++others;
+        const float distance = dx * dx + dy * dy;
+        if (plane_[q] < 0 || distance >= nearest) continue;
+        nearest = distance;
+        const LocalPlane& plane = planes_[static_cast<std::size_t>(plane_[q])];
+        const float base = base_.data()[q];
+        const float there = base + plane.slope_x * dx + plane.slope_y * dy;
+        landed = within(unit_.inverse ? 1 / std::max(there, 0.5f * base) : there);
+      }
+    if (others >= flying_witnesses) x_[p] = landed;
   }
 
   const bool* kept_;

@@ -73,7 +73,7 @@ BILATERAL_INLINE void add_differences_body(const std::int16_t* row, const std::u
     const std::uint32_t known = row[x] != no_difference;
     sum[x] += sign * static_cast<std::uint32_t>(known ? row[x] : 0);
     number[x] += sign * known;
-    changes[x] += sign * (steadiness[x] == changed);
+    changes[x] += sign * ((steadiness[x] == changed) | (steadiness[x] == lost));
   }
 }
 inline constexpr auto add_differences = multiversion<add_differences_body>;
@@ -130,9 +130,10 @@ inline constexpr auto surrounded_row = multiversion<surrounded_row_body>;
 // until the past has no frames left. A past that was measured is better than any filling. Farther
 // fillings count more: most holes are shadows of near things, where the farther surface continues.
 // A hole beside something that moves is another hole in each frame, so fillings there start anew.
+// Lost data count as changes: a thing that left may have had the colour of what is behind it.
 BILATERAL_INLINE void average_row_body(const AverageTask& task, const MeanScratch& scratch,
                                        std::size_t y) {
-  constexpr int opposed_votes = 2, farther_votes = 3;
+  constexpr int opposed_votes = 2, farther_votes = 6;
   const AverageRules& rules = task.rules;
   const float* mean = scratch.mean.data();
   const std::uint8_t *surrounded = scratch.surrounded.data(), *settled = scratch.settled.data();

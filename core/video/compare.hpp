@@ -17,6 +17,7 @@
 #include "video/flow_model.hpp"
 #include "video/noise.hpp"
 #include "video/photo.hpp"
+#include "video/warp.hpp"
 
 namespace bilateral {
 
@@ -34,6 +35,7 @@ enum Steadiness : std::uint8_t {
       3,        // steady, and a doubtful measurement is far closer to the past than to the filling
   opposed = 4,  // steady, and a doubtful measurement is far closer to the filling
   no_past = 5,  // unchanged as far as one can see, but without a past to use
+  lost = 6,     // steady, but the data of the past are gone, and the filling is far from them
 };
 
 struct CompareTask {
@@ -146,12 +148,15 @@ BILATERAL_INLINE void compare_row_body(const CompareTask& task, CompareScratch& 
     const auto units = static_cast<std::int16_t>(
         static_cast<std::int32_t>(std::nearbyint(known * differences_per_noise)));
     task.past[row + i] = past;
+    const bool had_data = (task.count[row + i] & was_measured) != 0;
+    const bool gone = had_data & (std::abs(x[i] - past) > tolerance);
     // Of a doubtful measurement. Comparisons with NaN are false.
     const float from_past = std::abs(task.measured[row + i] - past);
     const float from_filling = std::abs(task.measured[row + i] - x[i]);
     const Steadiness side = from_past <= tolerance            ? supported
                             : from_past < 0.5f * from_filling ? preferred
                             : from_filling < 0.5f * from_past ? opposed
+                            : gone                            ? lost
                                                               : steady;
     const Steadiness agreement = task.kept[row + i] ? steady : side;
     task.steadiness[row + i] = still ? agreement : same ? no_past : changed;

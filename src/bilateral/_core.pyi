@@ -180,6 +180,11 @@ class Block:
     def mass(self) -> Annotated[NDArray[numpy.float32], dict(shape=(None,), writable=False)]:
         """Number of pixels of each vertex."""
 
+    def vertices(self) -> tuple[list[int], list[int], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any]]:
+        """
+        Return the bits and the lowest cell of each feature in a key, the number of vertices of each tile, and the key of each vertex.
+        """
+
     def state(self, threads: int) -> tuple[list[int], list[int], list[int], list[int], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any], numpy.typing.NDArray[Any]]:
         """Return the arguments of block_from_state."""
 

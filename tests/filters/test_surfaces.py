@@ -123,6 +123,24 @@ def test_a_doubtful_pixel_on_a_continued_plane_keeps_its_depth() -> None:
     assert np.abs(found - plane).max() < 0.1
 
 
+@pytest.mark.parametrize("inverse", [False, True])
+def test_a_flying_pixel_takes_a_surface_that_was_measured_beside_it(inverse: bool) -> None:
+    column = np.tile(np.arange(60.0, dtype=np.float32), (30, 1))
+    near, far = 1 + 0.001 * column, np.float32(4)
+    kept = (column < 20) | (column >= 40)
+    measured = np.where(column < 20, near, far)
+    measured[:, 20] = 2.5  # a mixture
+    measured[:, 21:40] = np.nan  # the shadow of the near surface
+    filling = np.where(kept, measured, far)  # also at the mixed pixels
+    found = grow_surfaces(filling, kept, measured, JUMPS[1], inverse=inverse, growth=GROWTH)
+    assert np.abs(found - near)[:, 20].max() < 0.01
+    np.testing.assert_array_equal(found[:, 21:], far)
+    # If the far surface was measured beside them, too, the filling decides.
+    measured[::2, 21] = far
+    found = grow_surfaces(filling, kept, measured, JUMPS[1], inverse=inverse, growth=GROWTH)
+    np.testing.assert_array_equal(found[:, 20], far)
+
+
 def test_a_slope_is_a_surface_even_beside_flying_pixels() -> None:
     rng = np.random.default_rng(0)
     x = np.arange(60.0)

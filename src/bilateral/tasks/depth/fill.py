@@ -13,6 +13,7 @@ from bilateral.filters.surfaces import Growth, grow_surfaces
 from bilateral.grid import BilateralGrid
 from bilateral.solver import BilateralSolver
 from bilateral.tasks.cell_size import cell_size
+from bilateral.tasks.depth.shadows import behind_shadows
 from bilateral.tasks.depth.surfaces import Surfaces
 
 Array = NDArray[Any]
@@ -86,6 +87,7 @@ def fill(
     guide: validation.Reference,
     trust: Array | None,
     cells: Cells,
+    tolerance: float = 1e-3,
 ) -> Array:
     """Replace all pixels that lie on no surface.
 
@@ -102,6 +104,8 @@ def fill(
     trust : (H, W) float32 array, optional
         Weights of the data.
     cells : Cells
+    tolerance : float
+        Of the solve.
     """
     kept, small = surfaces.kept, surfaces.small
     unit = PlaneUnit.of(z, kept)
@@ -109,9 +113,11 @@ def fill(
     weights = np.where(small, np.float32(SMALL_TRUST), np.float32(1))
     if trust is not None:
         weights *= trust
-    x = unit.back(plane_solver(cells.grid(guide)).solve(target, weights))
+    x = unit.back(plane_solver(cells.grid(guide), tolerance).solve(target, weights))
     confirmed = surfaces.confirmed(x, z)
     x = np.where(confirmed, z, x)
+    if unit.inverse:
+        x = behind_shadows(x, confirmed, measured, surfaces.jump_at)
     return grow_surfaces(x, confirmed, measured, surfaces.jump, inverse=unit.inverse, growth=GROWTH)
 
 

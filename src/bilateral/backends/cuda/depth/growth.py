@@ -20,6 +20,7 @@ from torch import Tensor
 
 from bilateral.backends.cpu import Growth, Polynomial
 from bilateral.backends.cuda.depth.jump import jump_at
+from bilateral.backends.cuda.depth.landing import land
 from bilateral.backends.cuda.depth.local_planes import fit_planes, in_unit
 from bilateral.backends.cuda.kernel import kernel
 
@@ -110,6 +111,7 @@ def grow_surfaces(
         if again is launch and record is not None:
             again = record(launch)
         again()
+    land(state.x, kept, own, (state.plane, state.base, planes), limits, jump, inverse)
     return state.x
 
 

@@ -30,6 +30,7 @@ from bilateral.tasks.depth.matching.matched import is_disordered
 from bilateral.tasks.depth.noise import Noise, Samples, noise_of
 from bilateral.tasks.depth.polish_noise import FILLED_WEIGHT, MOST_MOVED, polish_options
 from bilateral.tasks.depth.refine import MOST_SIZES
+from bilateral.tasks.depth.shadows import behind_shadows
 from bilateral.tasks.depth.surfaces import Surfaces, jump_of, least_pixels
 from bilateral.torch.cuda.graphs import Graph
 from bilateral.torch.functional import solve
@@ -77,14 +78,15 @@ class DeviceSurfaces(NamedTuple):
     unit: PlaneUnit
     all_kept: bool
 
-    def jump_at(self, z: Tensor) -> Tensor:
-        """Return the smallest difference between surfaces at depths."""
-        size = z.abs()
+    def jump_at(self, z: Any) -> Any:
+        """Return the smallest difference between surfaces at depths, a tensor or an array."""
+        size = abs(z)
         return self.jump[0] + size * (self.jump[1] + size * self.jump[2])
 
     def confirmed(self, x: Tensor, z: Tensor) -> Tensor:
         """Return the kept pixels, and those of small surfaces that are close to a solution `x`."""
-        return self.kept | (self.small & ((x - z).abs() <= self.jump_at(z)))
+        close: Tensor = (x - z).abs() <= self.jump_at(z)
+        return self.kept | (self.small & close)
 
     def on_host(self) -> Surfaces:
         """Copy all to the host."""
@@ -113,6 +115,8 @@ def refine(
         solution = _solve_planes(given, z, surfaces, trust, cells, reference_max)
         confirmed = surfaces.confirmed(solution, z)
         x = torch.where(confirmed, z, solution)
+        if unit.inverse:
+            x = _behind_shadows(x, confirmed, measured, surfaces)
         rule = surfaces.jump, unit.inverse, fill.GROWTH
         x = grow_surfaces(x, confirmed, measured, *rule, record=_record if x.is_cuda else None)
     x, moved = _snap(x, surfaces, given.image, reference_max)
@@ -227,6 +231,13 @@ def _solve_planes(
         reference_max=reference_max,
     )[0]
     return 1 / u.clamp(min=unit.least) if unit.inverse else u
+
+
+def _behind_shadows(x: Tensor, kept: Tensor, measured: Tensor, surfaces: DeviceSurfaces) -> Tensor:
+    """Give shadows of a projector the depth behind; the host knows the rule of rows."""
+    on_host = as_array(x)
+    found = behind_shadows(on_host, as_array(kept), as_array(measured), surfaces.jump_at)
+    return x if found is on_host else torch.from_numpy(found).to(x.device)
 
 
 def _snap(
