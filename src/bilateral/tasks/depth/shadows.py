@@ -146,7 +146,7 @@ def _baseline(holes: _Holes) -> float | None:
     if large < _LEAST_VARIETY * small:
         return None
     width, rise = holes.width[obey], rise[obey]  # rounded, so wide ones tell more
-    return float(width @ rise / (rise @ rise))
+    return float(np.sum(width * rise) / np.sum(rise * rise))
 
 
 def _slack(width: Array) -> Array:
