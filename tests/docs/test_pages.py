@@ -90,6 +90,7 @@ def tensors(given: dict[str, Any]) -> dict[str, Any]:
 
     names = ("raw", "confidence", "points", "truth")
     maps = {name: torch.tensor(given[name])[None, None] for name in names}
+    maps["depth_lowres"] = torch.tensor(given["low"])[None, None]
     return maps | {"photo": torch.tensor(given["photo"]).permute(2, 0, 1)[None]}
 
 

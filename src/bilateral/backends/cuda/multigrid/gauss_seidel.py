@@ -83,7 +83,7 @@ def _relax_colour(
     """Write the residual lambda sum_j w_ij x_j, or x_i = (r_i + lambda sum_j w_ij x_j) / A_ii."""
     i, exists = program_rows(total, room, BLOCK)
     graph = to, weight, n, factors, first, last
-    iterate = r, x, inverse, above, parent, True
+    iterate = r, x, inverse, above, parent, None
     mask = exists & (tl.load(colours + i, mask=exists, other=0) == COLOUR)
     links = read_rows(graph, i, mask, D)
     k = tl.arange(0, KP)

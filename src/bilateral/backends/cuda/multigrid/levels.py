@@ -108,7 +108,7 @@ def prolong(level: Level, b: Tensor, above: Tensor, parent: Tensor, out: Tensor)
 def read_iterate(iterate, i, mask, channels, START: tl.constexpr, KP: tl.constexpr):
     """Return an `Iterate` at rows i; `iterate` is (r, x, inverse, above, parent, corrected).
 
-    The correction from `above` counts unless `corrected` is false.
+    The correction from `above` counts unless `corrected` is there and negative.
     """
     r, x, inverse, above, parent, corrected = iterate
     k = tl.arange(0, KP)
@@ -120,7 +120,9 @@ def read_iterate(iterate, i, mask, channels, START: tl.constexpr, KP: tl.constex
         value = tl.load(r + at, mask=both, other=0) * START
         value = value * tl.load(inverse + i, mask=mask, other=0)[:, None]
     if above is not None:
-        p = tl.load(parent + i, mask=mask & corrected, other=-1)
+        if corrected is not None:
+            mask = mask & (i * 0 + corrected >= 0)
+        p = tl.load(parent + i, mask=mask, other=-1)
         at, both = row_channels(p, p >= 0, channels, k)
         value = tl.load(above + at, mask=both, other=0) + value
     return value
@@ -216,7 +218,7 @@ def _relax(
 ):
     i, lane, mask = lane_rows(total, room, BLOCK, LANES)
     graph = to, weight, n, factors, first, last
-    iterate = r, x, inverse, above, parent, True
+    iterate = r, x, inverse, above, parent, None
     lambda_k = tl.load(smoothness)
     value, residual, count = row_residual(
         graph, iterate, c, lambda_k, i, mask, channels, START, D, STEP, KP, lane, LANES

@@ -143,7 +143,7 @@ def _vcycle(
     image, images = tl.program_id(0), tl.num_programs(0)
     k = tl.arange(0, KP)
     for phase in range(0, 2 * count - 1):
-        down = phase < count - 1
+        up = phase - (count - 1)  # negative on the way down
         level = tl.minimum(phase, 2 * count - 2 - phase)
         row, link = tl.load(offsets + level), tl.load(link_offsets + level)
         coarse_row = tl.load(offsets + tl.minimum(level + 1, count - 1))
@@ -151,7 +151,7 @@ def _vcycle(
         lambda_k = tl.load(smoothness + level)
         graph = to + link, weight + link, None, None, first + row, last + row
         above = x + coarse_row * channels
-        iterate = r + row * channels, None, inverse + row, above, parent + row, down == 0
+        iterate = r + row * channels, None, inverse + row, above, parent + row, up
         end = tl.load(at_image + 1)
         for at in range(tl.load(at_image), end, BLOCK):
             i = at + tl.arange(0, BLOCK)
@@ -160,11 +160,13 @@ def _vcycle(
                 graph, iterate, c + row, lambda_k, i, mask, channels, OMEGA, 0, STEP, KP
             )
             stepped = jacobi_update(value, remaining, links, inverse + row, i, mask, OMEGA)
-            to_row, both = row_channels(row + i, mask, channels, k)
-            tl.store(residual + to_row, remaining, mask=both & down)
-            tl.store(x + to_row, stepped, mask=both & (down == 0))
+            goes_up = i * 0 + up >= 0
+            to_row, both = row_channels(row + i, mask & (goes_up == 0), channels, k)
+            tl.store(residual + to_row, remaining, mask=both)
+            to_row, both = row_channels(row + i, mask & goes_up, channels, k)
+            tl.store(x + to_row, stepped, mask=both)
         tl.debug_barrier()
-        if down:
+        if up < 0:
             # Each level but the first has one bound more than rows.
             level_bounds = bounds + (coarse_row - tl.load(offsets + 1) + level)
             fine = residual + row * channels
