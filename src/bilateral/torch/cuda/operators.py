@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bilateral.backends.cuda.compiler import store
 from bilateral.backends.cuda.grid.splat import slice_, splat
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch import handles, inputs
@@ -60,6 +61,10 @@ class _Layout:
     def _expand(self, maps: Tensor) -> Tensor:
         is_full = maps.shape[0] == self.count
         return maps if is_full else maps.expand(self.count, *maps.shape[1:])
+
+
+compile_usual = store.compile_usual
+"""Compile the kernels of usual calls ahead of time."""
 
 
 @retry_without_recordings
