@@ -41,15 +41,15 @@ def compile_usual(target: int, progress: Callable[[int, int], None] | None = Non
 
     `progress` is told how many of them are done and how many there are.
     """
-    todo = missing(target)
-    pool.request(todo, target)
-    while todo and pool.left:
+    needed = missing(target)
+    pool.request(needed, target)
+    while needed and pool.left:
         pool.wait(_SECONDS_PER_REPORT)
         if progress is not None:
-            progress(max(0, len(todo) - pool.left), len(todo))
+            progress(max(0, len(needed) - pool.left), len(needed))
     for variant in missing(target):  # without helpers
         disk.write(variant, target, *compile_variant(variant, target))
-    return len(todo)
+    return len(needed)
 
 
 def missing(target: int) -> list[Variant]:
