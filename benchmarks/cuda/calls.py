@@ -172,7 +172,7 @@ def out_of_memory(task: Task, size: Size) -> dict[str, Any]:
     crop = task.middle(size).trusted()
     crops = Task(*(torch.cat([map_] * _TOO_MANY) for map_ in crop))
     small = task.middle((256, 256)).trusted()
-    recording_cache.free_memory()
+    recording_cache.free_memory(torch.device("cuda", torch.cuda.current_device()))
     limit = torch.cuda.memory_reserved() + _SLACK
     torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.mem_get_info()[1])
     try:

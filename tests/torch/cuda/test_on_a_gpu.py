@@ -56,12 +56,12 @@ class TestOnAGpu:
         calls = list(product(references, [target], (c, few, holes)))
         plain = []
         for call in calls:
-            recording_cache._cache.clear()
+            recording_cache.forget()
             plain.append(bilateral.torch.solve(*call))
         for _ in range(3):  # all by the same recordings
             for call, expected in zip(calls, plain, strict=True):
                 assert torch.equal(bilateral.torch.solve(*call), expected)
-        (recordings,) = recording_cache._cache.values()
+        (recordings,) = recording_cache.recording_sets()
         assert set(recordings.by_preconditioner) == {"pyramid", "multigrid"}
 
     @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ class TestOnAGpu:
         target = torch.rand(kinds["images"], kinds["channels"], 70, 90, device="cuda", dtype=dtype)
         c = torch.rand(kinds["images"], 1, 70, 90, device="cuda", dtype=dtype)
         for weights in (None, c, (c > 0.95).to(dtype)):
-            recording_cache._cache.clear()
+            recording_cache.forget()
             expected = bilateral.torch.solve(reference, target, weights, **options)
             for _ in range(2):
                 found = bilateral.torch.solve(reference, target, weights, **options)
                 assert torch.equal(found, expected), (found - expected).abs().max()
-            (recordings,) = recording_cache._cache.values()
+            (recordings,) = recording_cache.recording_sets()
             assert recordings.by_preconditioner
 
     def test_calls_like_one_before_take_a_shorter_way(self, monkeypatch):
@@ -159,7 +159,7 @@ class TestOnAGpu:
             for robust in (False, True):
                 plain = []
                 for target in targets:
-                    recording_cache._cache.clear()
+                    recording_cache.forget()
                     plain.append(gradients(*solved(target, weights, robust)))
                 for order in ((0, 1), (1, 0), (1, 0)):  # of backwards, after both forwards
                     made = [solved(target, weights, robust) for target in targets]
@@ -170,7 +170,7 @@ class TestOnAGpu:
     def test_training_follows_inference_mode(self):
         torch.manual_seed(7)
         reference, target = torch.rand(1, 1, 40, 50).cuda(), torch.rand(1, 1, 40, 50).cuda()
-        recording_cache._cache.clear()
+        recording_cache.forget()
         for _ in range(2):
             with torch.inference_mode():
                 expected = [bilateral.torch.solve(reference, target) for _ in range(2)][-1]
@@ -199,11 +199,11 @@ class TestOnAGpu:
         reference = torch.rand(1, 1, 50, 60).cuda()
         target = torch.rand(1, 1, 50, 60).cuda()
         target[..., 10:20, 10:20] = torch.nan
-        recording_cache._cache.clear()
+        recording_cache.forget()
         plain = bilateral.torch.solve(reference, target)
         for _ in range(3):
             assert torch.equal(bilateral.torch.solve(reference, target), plain)
-        (recordings,) = recording_cache._cache.values()
+        (recordings,) = recording_cache.recording_sets()
         assert recordings.by_preconditioner
 
     def test_many_sizes(self):
@@ -217,7 +217,7 @@ class TestOnAGpu:
             assert (x - y.cpu()).norm() < 1e-4 * x.norm()
 
     def test_too_little_memory_is_torchs_error_and_the_next_call_works(self):
-        recording_cache._cache.clear()
+        recording_cache.forget()
         reference, target = torch.rand(1, 3, 64, 64).cuda(), torch.rand(1, 1, 64, 64).cuda()
         expected = bilateral.torch.solve(reference, target)
         large = torch.rand(1, 1, 2048, 2048).cuda()
@@ -228,7 +228,7 @@ class TestOnAGpu:
             assert torch.equal(bilateral.torch.solve(reference, target), expected)
 
     def test_recordings_give_way(self):
-        recording_cache.free_memory()
+        recording_cache.free_memory(torch.device("cuda", 0))
         large = torch.rand(1, 1, 1024, 1024).cuda()
         small = large[..., :400, :400].contiguous()
         scores = torch.rand(1, 3, 25, 25).cuda()
@@ -239,12 +239,12 @@ class TestOnAGpu:
         ]
         expected = [call() for call in calls]
         for call, known in zip(calls, expected, strict=True):
-            recording_cache._cache.clear()
+            recording_cache.forget()
             for side in (1023, 1022, 1021):
                 image = large[..., :side, :side].contiguous()
                 for _ in range(2):
                     bilateral.torch.solve(image, image)
-            cached = recording_cache._cache.values()
+            cached = recording_cache.recording_sets()
             assert sum(bool(recordings.by_preconditioner) for recordings in cached) == 3
             with little_memory(2**20):
                 assert torch.equal(call(), known)

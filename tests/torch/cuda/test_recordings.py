@@ -1,5 +1,8 @@
 """Recordings without a GPU: replays run their functions in Triton's interpreter."""
 
+import threading
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -72,7 +75,7 @@ def some_inputs(seed, sparse):
 def test_a_replay_is_the_plain_solve_of_its_inputs(sparse):
     options = layer_options((3.0, 64.0, 64.0), 1e-4, 40, "multigrid")
     first, second = some_inputs(14, sparse), some_inputs(15, sparse)
-    recordings = recording_cache.RecordingSet(options)
+    recordings = recording_cache.RecordingSet(options, list)
     solved = []
     for inputs in (first, second):  # the first makes the recording, the second replays it
         x, outcome, replayed = recordings.solve(inputs)
@@ -107,7 +110,7 @@ def gradients_are_the_plain_ones(replayed, system, inputs, options):
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_refuses_inputs_that_it_does_not_serve():
     options = layer_options((3.0, 64.0, 64.0), 1e-3, 2, "pyramid")
-    recordings, inputs = recording_cache.RecordingSet(options), some_inputs(14, False)
+    recordings, inputs = recording_cache.RecordingSet(options, list), some_inputs(14, False)
     assert recordings.solve(inputs) is not None
     made = recordings.by_preconditioner["pyramid"]
     rooms, suitable = made.capacity.grid, made._suitable_preconditioner
@@ -126,7 +129,7 @@ def test_a_recording_refuses_inputs_that_it_does_not_serve():
 @pytest.mark.usefixtures("eager_graphs")
 def test_a_recording_outlives_inference_mode():
     options = layer_options((3.0, 64.0, 64.0), 1e-3, 1, "pyramid")
-    recordings = recording_cache.RecordingSet(options)
+    recordings = recording_cache.RecordingSet(options, list)
     with torch.inference_mode():
         reference = torch.zeros(1, 1, 2, 3, dtype=torch.uint8)
         values = torch.arange(6.0)[:, None]
@@ -158,21 +161,65 @@ def test_a_key_leads_to_the_recordings_of_its_kind():
         x, _, _ = solve(batch, options)
         return x.view(values.shape)
 
-    recording_cache._cache.clear()
+    recording_cache.forget()
     key = cuda_operators.recording_key(reference, target, confidence, options)
     inputs = Inputs(reference, target.view(-1, 1), confidence.view(-1, 1), 2.0)
     assert infer(target) is None  # which is not remembered
-    assert not recording_cache._cache
+    assert not recording_cache.recording_sets()
     assert recording_cache.solve(inputs, options) is None  # which is
-    assert list(recording_cache._cache) == [key]
+    (cache,) = recording_cache._caches.values()
+    assert list(cache.sets) == [key]
     assert torch.equal(infer(target), plain(target))
     other = inputs._replace(values=3 - 2 * inputs.values)
     found = cuda_operators.infer_again(lambda *_: warned.append("again"), key, options, *other)
     assert torch.equal(found.view(target.shape), plain(3 - 2 * target))
     assert not torch.equal(found.view(target.shape), plain(target))
     assert warned == ["infer", "again"]
-    recording_cache.free_memory()
-    recording_cache._cache.clear()
+    recording_cache.free_memory(target.device)
+    assert not any(found.by_preconditioner for found in recording_cache.recording_sets())
+    recording_cache.forget()
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize(("devices", "wait"), [((0, 1), False), ((0, 0), True)])
+def test_only_threads_that_use_the_same_device_wait_for_each_other(monkeypatch, devices, wait):
+    both_inside = threading.Barrier(2)
+    met = []
+
+    class Meeting:
+        """Recordings whose solve lasts until another thread solves, too, or for a while."""
+
+        def __init__(self, *_):
+            pass
+
+        def solve(self, *_):
+            try:
+                both_inside.wait(0.5 if wait else 20)
+            except threading.BrokenBarrierError:
+                return
+            met.append(True)
+
+    monkeypatch.setattr(recording_cache, "RecordingSet", Meeting)
+    monkeypatch.setattr(recording_cache, "_caches", {})
+    options = layer_options((3.0, 64.0, 64.0), 1e-3, 1, "pyramid")
+
+    def solve(device):
+        like = {
+            "shape": (1, 1, 2, 3),
+            "dtype": torch.float32,
+            "device": torch.device("cuda", device),
+        }
+        tensor = SimpleNamespace(**like)
+        for _ in range(2):  # the second call has a recording
+            recording_cache.solve(Inputs(tensor, tensor, None, 1.0), options)
+
+    threads = [threading.Thread(target=solve, args=(device,)) for device in devices]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(recording_cache.recording_sets()) == len(set(devices))
+    assert met == ([] if wait else [True, True])
 
 
 @pytest.mark.skipif(COMPILED, reason="only the interpreter can look at addresses")

@@ -1,5 +1,6 @@
 """Cache small constant tensors, since a CUDA graph cannot copy them to the device itself."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -10,7 +11,15 @@ from torch import Tensor
 
 T = TypeVar("T")
 
-_holders: list[list[Any]] = []
+
+class _Holders(threading.local):
+    """The lists of this thread that collect values: threads may record graphs side by side."""
+
+    def __init__(self) -> None:
+        self.lists: list[list[Any]] = []
+
+
+_holders = _Holders()
 
 
 def constant(values: Any, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -28,7 +37,7 @@ def hold(value: T) -> T:
 
     The cache may drop the value while the graph still reads its memory.
     """
-    for held in _holders:
+    for held in _holders.lists:
         held.append(value)
     return value
 
@@ -37,8 +46,8 @@ def hold(value: T) -> T:
 def holding() -> Iterator[list[Any]]:
     """Collect all values that pass through `hold` in this context."""
     held: list[Any] = []
-    _holders.append(held)
+    _holders.lists.append(held)
     try:
         yield held
     finally:
-        _holders.remove(held)
+        _holders.lists.pop()

@@ -33,10 +33,28 @@ from bilateral.torch.options import LayerOptions
 T = TypeVar("T")
 
 _MAX_KINDS = 8
-"""Number of kinds of solve whose recordings are kept."""
+"""Number of kinds of solve whose recordings a device keeps."""
 
-_lock = threading.Lock()
-_cache: OrderedDict[Any, RecordingSet] = OrderedDict()
+
+class _DeviceCache:
+    """The recordings of one device. Threads that use other devices do not wait for its lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.sets: OrderedDict[Any, RecordingSet] = OrderedDict()
+
+    def free_memory(self) -> None:
+        """Give back the memory of all recordings; the caller has the lock."""
+        for recordings in self.sets.values():
+            recordings.by_preconditioner.clear()
+        torch.cuda.empty_cache()
+
+
+_caches: dict[torch.device, _DeviceCache] = {}
+
+
+def _cache_of(device: torch.device) -> _DeviceCache:
+    return _caches.setdefault(device, _DeviceCache())  # atomic
 
 
 class ReplayedSolution(NamedTuple):
@@ -63,11 +81,12 @@ def solve(
     if options.solve.max_iterations == 0:
         return None
     kind = key(inputs, options)
-    with _lock:
-        if kind not in _cache and remember:
-            _cache[kind] = RecordingSet(options)
-            while len(_cache) > _MAX_KINDS:
-                _cache.popitem(last=False)
+    cache = _cache_of(inputs.values.device)
+    with cache.lock:
+        if kind not in cache.sets and remember:
+            cache.sets[kind] = RecordingSet(options, cache.free_memory)
+            while len(cache.sets) > _MAX_KINDS:
+                cache.sets.popitem(last=False)
             return None
     return replay(kind, inputs, earlier)
 
@@ -83,28 +102,36 @@ def replay(
     kind: Any, inputs: Inputs, earlier: ReplayedSolve | None = None
 ) -> ReplayedSolution | None:
     """Solve by the recordings of a key; None if there is none that serves."""
-    with _lock:
-        recordings = _cache.get(kind)
+    cache = _cache_of(inputs.values.device)
+    with cache.lock:
+        recordings = cache.sets.get(kind)
         if recordings is None:
             return None
-        _cache.move_to_end(kind)
+        cache.sets.move_to_end(kind)
         return recordings.solve(inputs, earlier)
 
 
-def free_memory() -> None:
-    """Give back the memory of all recordings."""
-    with _lock:
-        _free_memory()
+def recording_sets() -> list[RecordingSet]:
+    """Return the recordings of all kinds of solve on all devices."""
+    return [recordings for cache in _caches.values() for recordings in cache.sets.values()]
 
 
-def _free_memory() -> None:
-    for recordings in _cache.values():
-        recordings.by_preconditioner.clear()
-    torch.cuda.empty_cache()
+def forget() -> None:
+    """Remove all recordings, and forget which kinds of solve there were."""
+    for cache in _caches.values():
+        with cache.lock:
+            cache.sets.clear()
+
+
+def free_memory(device: torch.device) -> None:
+    """Give back the memory of all recordings of a device."""
+    cache = _cache_of(device)
+    with cache.lock:
+        cache.free_memory()
 
 
 def retry_without_recordings(function: Callable[..., T]) -> Callable[..., T]:
-    """Call a function again without recordings if the memory of the device is too small."""
+    """Call a function again without recordings if the memory of the current device is too small."""
 
     @wraps(function)
     def run(*args: Any) -> T:
@@ -113,7 +140,7 @@ def retry_without_recordings(function: Callable[..., T]) -> Callable[..., T]:
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
-        free_memory()
+        free_memory(torch.device("cuda", torch.cuda.current_device()))
         return function(*args)
 
     return run
@@ -126,10 +153,18 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 class RecordingSet:
-    """Recordings of one kind of solve, one per preconditioner."""
+    """Recordings of one kind of solve, one per preconditioner.
 
-    def __init__(self, options: LayerOptions) -> None:
+    Parameters
+    ----------
+    options : LayerOptions
+    free_memory : function
+        Gives back the memory of the device's recordings.
+    """
+
+    def __init__(self, options: LayerOptions, free_memory: Callable[[], None]) -> None:
         self._options = options
+        self._free_memory = free_memory
         requested = options.solve.preconditioner
         self._last = "pyramid" if requested == "multigrid" else requested
         """The preconditioner of the last solve, which the next solve tries first."""
@@ -173,7 +208,7 @@ class RecordingSet:
             if not is_out_of_memory(error):
                 raise
             self._out_of_memory = True
-            _free_memory()
+            self._free_memory()
             return None
         self.by_preconditioner[self._last] = recording
         return recording
@@ -198,7 +233,7 @@ class ReplayedSolve:
         The solve is replayed first if another one was replayed since. None if that fails.
         """
         recording = self._recording
-        with _lock:
+        with _cache_of(inputs.values.device).lock:
             if recording is not None and not self.is_last_of(recording):
                 result = recording.solve(inputs)
                 recording = recording if isinstance(result, tuple) else None

@@ -150,7 +150,7 @@ def test_multigrid_checks_errors_that_other_preconditioners_miss(kind):
     exact = operators.kernels["solve"](
         *problem, None, *layer_options((1.0, 64.0, 64.0), 1e-10, 300, "multigrid").arguments
     )[0]
-    recording_cache._cache.clear()
+    recording_cache.forget()
     moved = [t.to(DEVICE) for t in problem]
     mine, _ = cuda_operators.solve(fail, *moved, None, *options.arguments)
     assert ((mine.cpu() - exact) ** 2).mean().sqrt() <= 3e-3
@@ -202,7 +202,7 @@ def test_the_means_of_stiff_problems_are_the_cpus(smoothness, unit, kind):
     options = layer_options((2.0, 64.0, 64.0), 1e-3, 100, kind)
     problem = reference, target, confidence, torch.tensor(smoothness, dtype=torch.float64)
     expected, handle = operators.kernels["solve"](*problem, None, *options.arguments)
-    recording_cache._cache.clear()
+    recording_cache.forget()
     moved = [t.to(DEVICE) for t in problem]
     mine, own = cuda_operators.solve(fail, *moved, None, *options.arguments)
     assert_allclose(mine.cpu(), expected, atol=2e-3)
@@ -278,7 +278,7 @@ def test_steps_beyond_rounding_errors_stay_near_the_solution(seed, kind):
     target = torch.from_numpy(rng.random(shape))
     smoothness = torch.tensor(1e28, dtype=torch.float64)
     options = layer_options((2.0, 64.0, 64.0), 0.0, 60, kind)
-    recording_cache._cache.clear()
+    recording_cache.forget()
     moved = [t.to(DEVICE) for t in (reference, target, torch.ones_like(target), smoothness)]
     x, _ = cuda_operators.solve(lambda *_: None, *moved, None, *options.arguments)
     # So smooth a solution is the mean of each connected part.
@@ -314,7 +314,7 @@ def test_solution_and_gradients_are_the_cpus(images, references, confidences, de
     options = layer_options((3.0, 64.0, 64.0), 1e-9, 60, kind)
     problem = reference, target, confidence, smoothness
     y, handle = operators.kernels["solve"](*problem, None, *options.arguments)
-    recording_cache._cache.clear()  # recordings do not look for gaps
+    recording_cache.forget()  # recordings do not look for gaps
 
     def move(tensors):
         return [t.to(DEVICE) if isinstance(t, torch.Tensor) else t for t in tensors]
@@ -375,7 +375,7 @@ def test_tiny_weights_of_the_blur(space, dtype, monkeypatch):
     weights = validation.blur((1, space, 0.1), 5)
     options = replace(options, grid=replace(options.grid, blur=weights))
     for smoothness in (1e-9, 4.0):
-        recording_cache._cache.clear()
+        recording_cache.forget()
         factor = torch.tensor(smoothness, dtype=torch.float64)
         with within_bounds(monkeypatch):
             x, _ = cuda_operators.solve(
