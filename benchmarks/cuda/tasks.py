@@ -27,10 +27,12 @@ Case = tuple[Callable[..., Tensor], tuple[Any, ...]]
 
 def tasks(pixels: Array, repeats: int, size: tuple[int, int] = FULL_HD) -> dict[str, Any]:
     """Measure all tasks on a photograph (H, W, 3) of uint8, extended to these sizes."""
-    photo = _tensor(mirrored(pixels, *size))
+    photo = as_tensor(mirrored(pixels, *size))
     return {
         name: _measure(function, tensors, repeats)
-        for name, (function, tensors) in cases(photo, _tensor(mirrored(pixels, *MEGAPIXEL))).items()
+        for name, (function, tensors) in cases(
+            photo, as_tensor(mirrored(pixels, *MEGAPIXEL))
+        ).items()
     }
 
 
@@ -78,7 +80,7 @@ def _measure(function: Callable[..., Tensor], tensors: tuple[Any, ...], repeats:
     }
 
 
-def _tensor(pixels: Array) -> Tensor:
+def as_tensor(pixels: Array) -> Tensor:
     return torch.tensor(pixels).permute(2, 0, 1).contiguous()
 
 
@@ -99,7 +101,7 @@ def _marked(gray: Tensor, photo: Tensor) -> Tensor:
     return marked
 
 
-def _drawn() -> Array:
+def drawn() -> Array:
     """A photograph of discs of many colours before a gradient, with some noise."""
     rng = np.random.default_rng(1)
     y, x = np.mgrid[: FULL_HD[0], : FULL_HD[1]]
@@ -115,7 +117,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         print("CUDA skipped: PyTorch finds no device here.")
         return
-    for name, row in tasks(_drawn(), 20).items():
+    for name, row in tasks(drawn(), 20).items():
         verdict = "equal" if row["error"] <= MOST_ERROR else "DIFFERENT"
         print(
             f"{name:24s} {row['seconds'].median * 1e3:8.2f} ms  (CPU "

@@ -13,6 +13,7 @@ from torch import Tensor
 from bilateral import color, validation
 from bilateral.backends.cuda.grid.bistochastize import bistochastize
 from bilateral.backends.cuda.grid.grid import Grid, build_grid
+from bilateral.backends.cuda.grid.tiles import TileLayout
 from bilateral.backends.cuda.multigrid.hierarchy import Hierarchy
 from bilateral.numerics import policy
 from bilateral.torch.options import FEATURE_CHANNELS, LayerOptions
@@ -67,6 +68,8 @@ def build_batch_grid(
     options: LayerOptions,
     rooms: Sequence[int] | None = None,
     hierarchy: HierarchyCapacity | None = None,
+    tiles: TileLayout | None = None,
+    image_pixels: Tensor | None = None,
 ) -> BatchGrid:
     """Build the grids of references (B, C, H, W).
 
@@ -80,6 +83,8 @@ def build_batch_grid(
         Capacity of the grid, as `Grid.rooms`. Without it, the host waits for the sizes and checks
         the reference.
     hierarchy : HierarchyCapacity, optional
+    tiles, image_pixels : optional
+        As for `build_grid`.
     """
     highest = options.grid.reference_max
     if highest is None:
@@ -103,6 +108,8 @@ def build_batch_grid(
         rooms,
         edge_guard=policy.EDGE_GUARD,
         largest=_largest(reference, options),
+        tiles=tiles,
+        image_pixels=image_pixels,
     )
     may_be_invalid = rooms is None and reference.dtype.is_floating_point
     if may_be_invalid and bool(grid.tile_keys.out_of_range):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import zip_longest
 
 import torch
@@ -18,15 +19,21 @@ _MORE_LEVELS = 1
 class Capacity:
     """Room in the memory of a recording."""
 
-    def __init__(self, reference: Tensor, options: LayerOptions, kind: str) -> None:
+    def __init__(
+        self, reference: Tensor, options: LayerOptions, kind: str, pixels: int | None = None
+    ) -> None:
+        """Choose by a reference, for images of up to so many pixels; default: of its size."""
         batch_grid = build_batch_grid(reference, options)
-        self.grid = [_with_reserve(room) for room in batch_grid.grid.rooms]
+        here = reference.shape[2] * reference.shape[3]
+        share = 1.0 if pixels is None else pixels / here
+        self.grid = [_with_reserve(room, share) for room in batch_grid.grid.rooms]
         """As `Grid.rooms`."""
         self.hierarchy: HierarchyCapacity | None = None
         if kind == "multigrid":
             hierarchy = batch_grid.hierarchy(torch.float32)
             levels = [
-                (_with_reserve(rows), _with_reserve(links)) for rows, links in hierarchy.rooms
+                (_with_reserve(rows, share), _with_reserve(links, share))
+                for rows, links in hierarchy.rooms
             ]
             levels += [(_MIN_ROOM, _MIN_ROOM)] * _MORE_LEVELS
             self.hierarchy = HierarchyCapacity(levels, hierarchy.first_small)
@@ -42,5 +49,6 @@ class Capacity:
             self.hierarchy = self.hierarchy._replace(levels=levels)
 
 
-def _with_reserve(room: int) -> int:
+def _with_reserve(room: int, share: float) -> int:
+    room = math.ceil(room * share)
     return room + room // 4 + _MIN_ROOM

@@ -134,7 +134,7 @@ def infer(
 @retry_without_recordings
 def infer_again(warn: Warn, key: Any, options: LayerOptions, *pixels: Any) -> Tensor | None:
     """Return the solution of a replay for `Inputs` and the key of its recordings."""
-    solution = recording_cache.replay(key, Inputs(*pixels))
+    solution = recording_cache.replay(key, Inputs(*pixels), options)
     if solution is None:
         return None
     warn(solution.outcome, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from bilateral.torch.cuda.adjoint import AdjointSolution, AdjointSystem, adjoint
 from bilateral.torch.cuda.batch_grid import build_batch_grid
 from bilateral.torch.cuda.capacity import Capacity
 from bilateral.torch.cuda.graphs import Graph, Steps, lasting_tensors
+from bilateral.torch.cuda.size_bucket import BucketMemory, SizeBucket
 from bilateral.torch.cuda.solve import Inputs, accept_tolerance
 from bilateral.torch.cuda.system import (
     System,
@@ -46,10 +48,17 @@ class Recording:
         Name of the preconditioner.
     min_capacity : Capacity, optional
         Capacity that an earlier recording had.
+    bucket : SizeBucket, optional
+        Default: all solves have images of the same size.
     """
 
     def __init__(
-        self, inputs: Inputs, options: LayerOptions, kind: str, min_capacity: Capacity | None
+        self,
+        inputs: Inputs,
+        options: LayerOptions,
+        kind: str,
+        min_capacity: Capacity | None,
+        bucket: SizeBucket | None = None,
     ) -> None:
         reference, values, weights, _ = inputs
         self._options = options
@@ -58,11 +67,21 @@ class Recording:
         """Whether the last solve needed more room."""
         self.worth_retrying = False
         """Whether the last solve can be replayed with more room, or with finite values."""
-        self.capacity = Capacity(reference, options, kind)
+        pixels = None if bucket is None else bucket.pixels
+        self.capacity = Capacity(reference, options, kind, pixels)
         if min_capacity is not None:
             self.capacity.grow(min_capacity)
-        self._reference, self._values = reference.clone(), values.clone()
-        self._weights = None if weights is None else weights.clone()
+        self._image_pixels = math.prod(reference.shape[2:])
+        self._bucket: BucketMemory | None = None
+        if bucket is None:
+            self._reference, self._values = reference.clone(), values.clone()
+            self._weights = None if weights is None else weights.clone()
+        else:
+            self._bucket = memory = BucketMemory(bucket, inputs, options.grid.sigma_xy)
+            memory.load_reference(reference)
+            memory.load_values(inputs)
+            self._reference, self._values = memory.reference, memory.values
+            self._weights = memory.weights
         self._smoothness = torch.ones((), dtype=torch.float64, device=values.device)
         self._smoothness_on_host = 1.0
         self._trusts_estimate = True
@@ -91,7 +110,12 @@ class Recording:
     def _build_grid(self) -> None:
         capacity = self.capacity
         self._batch_grid = build_batch_grid(
-            self._reference, self._options, capacity.grid, capacity.hierarchy
+            self._reference,
+            self._options,
+            capacity.grid,
+            capacity.hierarchy,
+            None if self._bucket is None else self._bucket.tiles,
+            None if self._bucket is None else self._bucket.pixels,
         )
 
     def _compute_grid_results(self) -> None:
@@ -195,7 +219,7 @@ class Recording:
             Pixels (B H W, K). The name of another preconditioner if the inputs need that one. None
             if no recording serves.
         """
-        reference, values, weights, smoothness = inputs
+        reference, _, _, smoothness = inputs
         self.solves += 1
         with self.in_use() as stream:
             if smoothness != self._smoothness_on_host:
@@ -203,12 +227,10 @@ class Recording:
                 self._smoothness_on_host = smoothness
             self._side_stream.wait_stream(stream)
             if not same_reference:
-                self._reference.copy_(reference)
+                self._load_reference(reference)
                 self._grid_graph.replay()
             with torch.cuda.stream(self._side_stream):
-                self._values.copy_(values)
-                if self._weights is not None and weights is not None:
-                    self._weights.copy_(weights)
+                self._load_values(inputs)
             if not same_reference:
                 self._side_stream.wait_stream(stream)
                 self._grid_results_graph.replay()
@@ -228,9 +250,25 @@ class Recording:
             return None
         return out, accept_tolerance(outcome, self._options)
 
+    def _load_reference(self, reference: Tensor) -> None:
+        self._image_pixels = math.prod(reference.shape[2:])
+        if self._bucket is None:
+            self._reference.copy_(reference)
+        else:
+            self._bucket.load_reference(reference)
+
+    def _load_values(self, inputs: Inputs) -> None:
+        if self._bucket is not None:
+            self._bucket.load_values(inputs)
+            return
+        self._values.copy_(inputs.values)
+        if self._weights is not None and inputs.weights is not None:
+            self._weights.copy_(inputs.weights)
+
     def _slice(self) -> Tensor:
         """Return the solution at the pixels, within the range of the known values."""
-        return slice_(self._grid, self.system.y, self._stats.low, self._stats.high)
+        pixels = slice_(self._grid, self.system.y, self._stats.low, self._stats.high)
+        return pixels if self._bucket is None else self._bucket.cut(pixels)
 
     def solve_adjoint(self, g: Tensor) -> tuple[AdjointSolution, pcg.Outcome]:
         """Solve the adjoint system for pixels g (B H W, K) and the matrix of the last solve.
@@ -259,8 +297,7 @@ class Recording:
             total > room for total, room in zip(totals, self.capacity.grid, strict=True)
         )
         self.worth_retrying = self.outgrown or bool(nonfinite)
-        images, height, width = self._grid.shape
-        pixels = height * width
+        images, pixels = self._grid.shape[0], self._image_pixels
         if self.outgrown or out_of_range or invalid or nonfinite or weight <= 0 or faint_component:
             return None
         if not policy.float32_is_enough(smoothness, pixels, weight, totals[0] / images):

@@ -2,10 +2,10 @@
 
 A solve launches hundreds of small kernels, and launching them takes far longer than running them.
 So from the second solve with the same shapes and options on, the whole solve is replayed from a
-recording, in memory that the recording keeps. A replay cannot ask the host, so it serves only
-inputs with valid values and weights, numbers that the dtype resolves, and hardly more vertices than
-the recorded images had. The device reports whether this was so. If not, the solve runs again,
-kernel by kernel.
+recording, in memory that the recording keeps. Images of ever different sizes share recordings
+(`size_bucket.py`). A replay cannot ask the host, so it serves only inputs with valid values and
+weights, numbers that the dtype resolves, and hardly more vertices than the recorded images had. The
+device reports whether this was so. If not, the solve runs again, kernel by kernel.
 
 A backward pass replays a recording, too, in the memory of the forward pass, which holds the matrix.
 If another solve was replayed there in between, the forward pass is replayed first.
@@ -27,13 +27,16 @@ from bilateral.backends.cuda.solve import pcg
 from bilateral.torch.cuda.capacity import Capacity
 from bilateral.torch.cuda.graphs import lasting_tensors
 from bilateral.torch.cuda.recording import Recording
+from bilateral.torch.cuda.size_bucket import SizeBucket, SizeHistory, size_bucket
 from bilateral.torch.cuda.solve import Inputs
 from bilateral.torch.options import LayerOptions
 
 T = TypeVar("T")
 
-_MAX_KINDS = 8
+_MAX_KINDS = 16
 """Number of kinds of solve whose recordings a device keeps."""
+_MAX_REMEMBERED = 256
+"""Number of kinds of solve that a device remembers without recordings."""
 
 
 class _DeviceCache:
@@ -42,12 +45,50 @@ class _DeviceCache:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.sets: OrderedDict[Any, RecordingSet] = OrderedDict()
+        self._history = SizeHistory()
+
+    def choose(self, kind: Kind, inputs: Inputs, options: LayerOptions) -> RecordingSet | None:
+        """Return the recordings that serve a kind of solve, or that this call may make.
+
+        Images of ever different sizes share the recordings of a bucket of sizes.
+        """
+        sizes_vary = self._history.add(*kind)
+        own = self.sets.get(kind)
+        bucket = None if own is not None and own.by_preconditioner else size_bucket(inputs, options)
+        if bucket is not None and sizes_vary:
+            kind = Kind(kind.rest, bucket)
+            if kind not in self.sets:
+                self.sets[kind] = RecordingSet(options, self.free_memory, bucket)
+                self._drop_old()
+        if kind in self.sets:
+            self.sets.move_to_end(kind)
+        return self.sets.get(kind)
+
+    def remember(self, kind: Kind, options: LayerOptions) -> None:
+        """Let the second call of a kind make a recording."""
+        self.sets[kind] = RecordingSet(options, self.free_memory)
+        self._drop_old()
+
+    def _drop_old(self) -> None:
+        recorded = [kind for kind, each in self.sets.items() if each.by_preconditioner]
+        remembered = [kind for kind, each in self.sets.items() if not each.by_preconditioner]
+        for kind in recorded[:-_MAX_KINDS] + remembered[:-_MAX_REMEMBERED]:
+            del self.sets[kind]
 
     def free_memory(self) -> None:
         """Give back the memory of all recordings; the caller has the lock."""
         for recordings in self.sets.values():
             recordings.by_preconditioner.clear()
         torch.cuda.empty_cache()
+
+
+class Kind(NamedTuple):
+    """A kind of solve: shapes, dtypes, device and options."""
+
+    rest: Any
+    """All but the size."""
+    size: tuple[int, int] | SizeBucket
+    """Height and width of the images, or their bucket."""
 
 
 _caches: dict[torch.device, _DeviceCache] = {}
@@ -81,34 +122,32 @@ def solve(
     if options.solve.max_iterations == 0:
         return None
     kind = key(inputs, options)
-    cache = _cache_of(inputs.values.device)
-    with cache.lock:
-        if kind not in cache.sets and remember:
-            cache.sets[kind] = RecordingSet(options, cache.free_memory)
-            while len(cache.sets) > _MAX_KINDS:
-                cache.sets.popitem(last=False)
-            return None
-    return replay(kind, inputs, earlier)
+    solution = replay(kind, inputs, options, earlier)
+    if solution is None and remember:
+        cache = _cache_of(inputs.values.device)
+        with cache.lock:
+            if kind not in cache.sets:
+                cache.remember(kind, options)
+    return solution
 
 
-def key(inputs: Inputs, options: LayerOptions) -> Any:
-    """Return the key of a kind of solve: shapes, dtypes, device and options."""
+def key(inputs: Inputs, options: LayerOptions) -> Kind:
+    """Return the kind of a solve."""
     reference, values, weights, _ = inputs
-    shapes = tuple(reference.shape), tuple(values.shape), weights is not None
-    return *shapes, reference.dtype, values.dtype, values.device, options
+    images, channels, height, width = reference.shape
+    shapes = images, channels, values.shape[1], weights is not None
+    rest = *shapes, reference.dtype, values.dtype, values.device, options
+    return Kind(rest, (height, width))
 
 
 def replay(
-    kind: Any, inputs: Inputs, earlier: ReplayedSolve | None = None
+    kind: Kind, inputs: Inputs, options: LayerOptions, earlier: ReplayedSolve | None = None
 ) -> ReplayedSolution | None:
-    """Solve by the recordings of a key; None if there is none that serves."""
+    """Solve by the recordings of a kind; None if there is none that serves."""
     cache = _cache_of(inputs.values.device)
     with cache.lock:
-        recordings = cache.sets.get(kind)
-        if recordings is None:
-            return None
-        cache.sets.move_to_end(kind)
-        return recordings.solve(inputs, earlier)
+        recordings = cache.choose(kind, inputs, options)
+        return None if recordings is None else recordings.solve(inputs, earlier)
 
 
 def recording_sets() -> list[RecordingSet]:
@@ -160,10 +199,18 @@ class RecordingSet:
     options : LayerOptions
     free_memory : function
         Gives back the memory of the device's recordings.
+    bucket : SizeBucket, optional
+        Default: all solves have images of the same size.
     """
 
-    def __init__(self, options: LayerOptions, free_memory: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        options: LayerOptions,
+        free_memory: Callable[[], None],
+        bucket: SizeBucket | None = None,
+    ) -> None:
         self._options = options
+        self._bucket = bucket
         self._free_memory = free_memory
         requested = options.solve.preconditioner
         self._last = "pyramid" if requested == "multigrid" else requested
@@ -203,7 +250,7 @@ class RecordingSet:
         """Make a recording; None if the memory is too small, because a plain solve needs less."""
         try:
             with lasting_tensors():
-                recording = Recording(inputs, self._options, self._last, min_capacity)
+                recording = Recording(inputs, self._options, self._last, min_capacity, self._bucket)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise

@@ -57,7 +57,7 @@ def test_planes(z: Array, jump: Any, seed: int, inverse: bool) -> None:
     found = fit_planes(tensor(x), tensor(kept), tensor(at), jump, inverse).cpu().numpy()[at]
     expected = np.stack(oracle.fit_planes(x, kept, at, jump, inverse), axis=1)
     off = np.abs(found - expected) > 1e-4 * (1 + np.abs(expected))
-    assert off.mean() < 0.02  # samples at the limit of a jump
+    assert np.count_nonzero(off) <= 0.02 * off.size  # samples at the limit of a jump
 
 
 @FEW

@@ -50,7 +50,7 @@ def test_colours_may_be_sorted_instead(shape, sigma, dtype, rooms, monkeypatch):
     matrix, offset = color.feature_map(shape[3], highest)
     arguments = matrix.tolist(), offset.tolist(), [8.0] * shape[3], highest, sigma, rooms
     one = build_grid(pixels, *arguments, edge_guard=EDGE_GUARD)
-    monkeypatch.setattr(tile_keys, "_MAX_PIXELS", 0)
+    monkeypatch.setattr(tile_keys, "MAX_PIXELS", 0)
     monkeypatch.setattr(splatting, "_PART", 16)
     other = build_grid(pixels, *arguments, edge_guard=EDGE_GUARD)
     assert one.tile_keys.ranks is not None

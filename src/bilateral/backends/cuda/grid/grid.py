@@ -44,6 +44,8 @@ class Grid:
     """Number of levels of the pyramid above the grid."""
     pyramid_rooms: Sequence[int] | None
     """Room of the pyramid's first level and of all others; None: read it from the device."""
+    image_pixels: Tensor | None = None
+    """(1,) float64: number of pixels of an image, known to the device only; None: as `shape`."""
 
     @cached_property
     def pyramid(self) -> Pyramid:
@@ -92,6 +94,8 @@ def build_grid(
     *,
     edge_guard: float,
     largest: float = sys.float_info.max,
+    tiles: TileLayout | None = None,
+    image_pixels: Tensor | None = None,
 ) -> Grid:
     """Build the grids of a batch of images.
 
@@ -113,9 +117,13 @@ def build_grid(
         Added to each coordinate, in cells, before it is rounded down.
     largest : float
         Largest valid pixel. Larger ones are reported, even if keys can hold their cells.
+    tiles : TileLayout, optional
+        Default: those of images of this size.
+    image_pixels : Tensor, optional
+        As `Grid.image_pixels`.
     """
     images, channels, height, width = pixels.shape
-    tiles = tile_layout(height, width, float(sigma_xy), edge_guard, pixels.device)
+    tiles = tiles or tile_layout(height, width, float(sigma_xy), edge_guard, pixels.device)
     if not pixels.dtype.is_floating_point:
         highest = max(highest, float(torch.iinfo(pixels.dtype).max))
         if pixels.dtype == torch.int32:  # converted from 16 bits
@@ -127,7 +135,9 @@ def build_grid(
         bins = make_binning(matrix, offset, sigmas, math.inf, edge_guard, pixels.device, largest)
         tile_keys = find_keys(pixels, tiles, bins, None)
     order = sort_vertices(tile_keys, tiles, bins, images)
-    parent = assign_pixels(tile_keys, order, tiles, (images, height, width))
+    parent = assign_pixels(
+        tile_keys, order, tiles, (images, height, width), all_in_tiles=image_pixels is None
+    )
     edges = find_neighbours(tile_keys, order, tiles, bins)
     depth = min(len(order.lost_bits) - 1, _depth(tiles, matrix, offset, sigmas, highest))
     return Grid(
@@ -142,6 +152,7 @@ def build_grid(
         tile_keys.first_of_image,
         depth,
         None if rooms is None else rooms[1:],
+        image_pixels,
     )
 
 
@@ -161,12 +172,18 @@ def _depth(
 
 
 def assign_pixels(
-    tile_keys: TileKeys, order: Order, tiles: TileLayout, shape: tuple[int, int, int]
+    tile_keys: TileKeys,
+    order: Order,
+    tiles: TileLayout,
+    shape: tuple[int, int, int],
+    *,
+    all_in_tiles: bool,
 ) -> Tensor:
-    """Return the vertex of each pixel, (pixels,) int32."""
+    """Return the vertex of each pixel, (pixels,) int32; the first one for pixels in no tile."""
     images, height, width = shape
     pixel_count, room = math.prod(shape), tile_keys.keys.shape[0]
-    parent = torch.empty(pixel_count, dtype=torch.int32, device=order.vertex_of_key.device)
+    new = torch.empty if all_in_tiles else torch.zeros
+    parent = new(pixel_count, dtype=torch.int32, device=order.vertex_of_key.device)
     if tile_keys.ranks is None:
         assert tile_keys.sorted_pixels is not None
         assert tile_keys.first_pixel is not None

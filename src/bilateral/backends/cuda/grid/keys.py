@@ -17,7 +17,7 @@ from bilateral.backends.cuda.grid.reference import Binning, load_affine, pixel_k
 from bilateral.backends.cuda.grid.tiles import TileLayout, divide, tile_bounds, tile_programs
 from bilateral.backends.cuda.kernel import kernel
 
-_MAX_PIXELS = 1024
+MAX_PIXELS = 1024
 """Pixels of the largest tile whose keys one program ranks."""
 _BLOCK = 64
 """Pixels that a program handles at a time in larger tiles."""
@@ -66,7 +66,7 @@ def find_keys(pixels: Tensor, tiles: TileLayout, bins: Binning, room: int | None
         out_of_range = constant((0,), torch.int32, pixels.device)
     else:
         out_of_range = torch.zeros(1, dtype=torch.int32, **like)
-    rank = tiles.max_pixels <= _MAX_PIXELS
+    rank = tiles.max_pixels <= MAX_PIXELS
     sizes = torch.empty(pixel_count, dtype=torch.int16, **like) if rank else None
     of_pixel = torch.empty(pixel_count, dtype=torch.int16 if rank else torch.int32, **like)
     limit = constant((bins.limit,), torch.float64, pixels.device)
@@ -224,7 +224,8 @@ def _find_keys(
     largest: tl.constexpr = (1 << (FIELD * C)) - 1
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
-        count, tile_width = (below - y) * (right - x), right - x
+        count = (below - y) * (right - x)
+        tile_width = tl.maximum(right - x, 1)  # a tile may be empty
         begin = image.to(tl.int64) * plane + y * width + (below - y) * x
         for first in range(0, 1 if RANK else count, BLOCK):
             p = first + lane

@@ -1,5 +1,6 @@
 """Divide images into tiles, the cells of the grid in x and y."""
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -74,6 +75,19 @@ def _cached_layout(
     )
 
 
+def tile_count(length: int, sigma: float, edge_guard: float) -> int:
+    """Return the number of tiles along an axis of so many pixels, for cells of a pixel or more."""
+    return int((length - 1) * (1 / sigma) + edge_guard) + 1
+
+
+def tile_length(count: int, sigma: float, edge_guard: float) -> int:
+    """Return the most pixels along an axis that have this many tiles, likewise."""
+    length = math.ceil(count * sigma) + 1
+    while tile_count(length, sigma, edge_guard) > count:
+        length -= 1
+    return length
+
+
 def _divide_axis(length: int, sigma: float, edge_guard: float) -> tuple[Table, Table]:
     """Return the first pixel of each tile followed by `length`, and the coordinate of each tile."""
     inverse = min(1 / sigma, _MAX_CELLS / length)
@@ -112,7 +126,7 @@ def tile_pixels(top, left, rows, columns, tile, height, width, p):
     first pixel in tile order, where the pixels of each tile are consecutive.
     """
     image, y, below, x, right = tile_bounds(top, left, rows, columns, tile)
-    dy, dx = divide(p, right - x)
+    dy, dx = divide(p, tl.maximum(right - x, 1))  # a tile may be empty
     start = image.to(tl.int64) * height * width
     pixel = start + (y + dy) * width + x + dx
     return p < (below - y) * (right - x), pixel, start + y * width + (below - y) * x

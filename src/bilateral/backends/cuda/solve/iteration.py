@@ -122,6 +122,9 @@ class Iteration:
         pixels = float(math.prod(grid.shape[1:]))
         best = options.keep_from, options.keep_gain, options.divergence, epsilon**2
         self._numbers = constant((limit, pixels, *best), torch.float64, device)
+        if grid.image_pixels is not None:
+            self._numbers = self._numbers.clone()
+            self._numbers[1:2] = grid.image_pixels
         size = images * padded
         # r^T z of the step before, of the best step and of the start; alpha of the step before; the
         # lengths and the errors of all steps.
