@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bilateral import validation
 from bilateral.filters.interpolation import interpolate_points
 from bilateral.tasks.completion.blend import weigh
-from bilateral.tasks.completion.candidates import PROBE, RECIPES, Candidates, Cells
+from bilateral.tasks.completion.candidates import (
+    PROBE,
+    RECIPES,
+    Candidates,
+    Cells,
+    HostCandidates,
+)
 from bilateral.tasks.completion.features import edge_rank
 from bilateral.tasks.completion.holdout import distances, held_out, pixel_distances, shares
 from bilateral.tasks.completion.outliers import find_outliers, seen_through
@@ -20,11 +26,9 @@ from bilateral.tasks.depth.depth_input import depth_input
 
 Array = NDArray[Any]
 
+CandidatesOf = Callable[[validation.Reference, Cells], Candidates]
+
 KINDS = ("auto", "depth", "disparity")
-_PROBES = 8
-"""Random right-hand sides of the variance."""
-_SMOOTHNESS = 0.03
-"""Smoothness of the solution whose variance is the confidence."""
 _MOST_WRONG = 0.1
 """Part of the points that may be wrong: those far from the predictions in both units do not choose
 the one in which outliers are searched for."""
@@ -143,9 +147,42 @@ def complete_depth(
     >>> dense.dtype, bool((dense == np.where(photo > 100, 1500, 3000)).all())
     (dtype('uint16'), True)
     """
+    return complete(
+        HostCandidates,
+        points,
+        reference,
+        confidence,
+        cells=Cells(sigma_xy, sigma_luma, sigma_chroma),
+        kind=kind,
+        invalid=invalid,
+        mask=mask,
+        reference_max=reference_max,
+        dtype=dtype,
+        return_confidence=return_confidence,
+    )
+
+
+def complete(
+    candidates_of: CandidatesOf,
+    points: ArrayLike,
+    reference: ArrayLike,
+    confidence: ArrayLike | None,
+    *,
+    cells: Cells,
+    kind: str,
+    invalid: float | Sequence[float] | None,
+    mask: ArrayLike | None,
+    reference_max: float | None,
+    dtype: DTypeLike | None,
+    return_confidence: bool,
+) -> Array | tuple[Array, Array]:
+    """Complete the depth of few points by solves that run where `candidates_of` lets them run."""
     kind = validation.choice("kind", kind, KINDS)
     unknown = (*validation.number_list("invalid", invalid), 0.0)
     with_confidence = validation.flag("return_confidence", return_confidence)
+    for name, size in zip(("sigma_xy", "sigma_luma", "sigma_chroma"), cells, strict=True):
+        if size is not None:
+            validation.positive(name, size)
     validation.depth_not_swapped("complete_depth", "points", points, reference)
     guide = validation.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]
@@ -157,12 +194,13 @@ def complete_depth(
     size = float(np.median(np.abs(checked.z[known])))
     z = np.where(known, checked.z / np.float32(size), np.float32(np.nan)).astype(np.float32)
     trust = np.ones(shape, np.float32) if checked.trust is None else checked.trust
-    candidates = Candidates(guide, Cells(sigma_xy, sigma_luma, sigma_chroma))
+    candidates = candidates_of(guide, cells)
     x = size * _complete(candidates, z, trust, kind, guide.pixels).astype(np.float64)
     dense = validation.as_dtype(x.reshape(checked.shape), checked.dtype)
     if not with_confidence:
         return dense
-    return dense, _confidence(candidates, np.where(known, trust, np.float32(0)))
+    variance = candidates.variance(np.where(known, trust, np.float32(0)))
+    return dense, (1 / (1 + variance)).astype(np.float32)
 
 
 def _complete(candidates: Candidates, z: Array, trust: Array, kind: str, photo: Array) -> Array:
@@ -228,9 +266,3 @@ def _wrong(candidates: Candidates, z: Array, trust: Array, unit: Unit) -> NDArra
     """Find the points to drop, in a unit of planes."""
     wrong = seen_through(z) if unit.inverse else np.zeros(z.shape, bool)
     return wrong | find_outliers(candidates, np.where(wrong, np.float32(np.nan), z), trust, unit)
-
-
-def _confidence(candidates: Candidates, weights: Array) -> Array:
-    """Return the confidence from the variance of the planar solution."""
-    variance = candidates.solver(PROBE, _SMOOTHNESS).variance(weights, probes=_PROBES)
-    return (1 / (1 + variance)).astype(np.float32)

@@ -9,7 +9,10 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 
-from bilateral import tasks, validation
+from bilateral import validation
+from bilateral.tasks.completion.candidates import Cells, HostCandidates
+from bilateral.tasks.completion.complete import CandidatesOf, complete
+from bilateral.torch import operators
 from bilateral.torch.tasks.depth_batch import depth_batch
 
 
@@ -66,8 +69,9 @@ def complete_depth(
     This is `bilateral.tasks.complete_depth` for tensors, and its documentation describes the
     method. The function has no gradients.
 
-    All maps are completed by the CPU. Those on a CUDA device are copied there and back, one by one,
-    and the call waits for the device.
+    Maps on a CUDA device are completed one by one, and the call waits for the device. The solves,
+    which take most of the time, run on the device; the host holds points out, interpolates and
+    weighs.
 
     Parameters
     ----------
@@ -110,18 +114,33 @@ def complete_depth(
     """
     batch = depth_batch("complete_depth", "points", points, reference, confidence, mask, dtype)
     with_confidence = validation.flag("return_confidence", return_confidence)
-    complete = partial(
-        tasks.complete_depth,
+    task = partial(
+        complete,
+        cells=Cells(sigma_xy, sigma_luma, sigma_chroma),
         kind=kind,
         invalid=invalid,
-        sigma_xy=sigma_xy,
-        sigma_luma=sigma_luma,
-        sigma_chroma=sigma_chroma,
         reference_max=reference_max,
         return_confidence=with_confidence,
     )
-    results = list(batch.on_host(complete))
+    with operators.on_device_of(batch.maps), torch.no_grad():
+        results = [
+            batch.one_on_host(i, partial(task, _where_to_solve(photo)))
+            for i, photo in enumerate(batch.images)
+        ]
     if not with_confidence:
         return batch.result(results)
     dense, trust = zip(*results, strict=True)
     return batch.result(list(dense)), batch.result(list(trust), torch.float32)
+
+
+def _where_to_solve(photo: Tensor) -> CandidatesOf:
+    if not _is_on_cuda(photo):
+        return HostCandidates
+    operators.load_cuda_operators()  # raises an error that says how to install Triton
+    from bilateral.torch.cuda.tasks.completion import DeviceCandidates
+
+    return partial(DeviceCandidates, photo)
+
+
+def _is_on_cuda(photo: Tensor) -> bool:
+    return photo.is_cuda
