@@ -167,12 +167,12 @@ def agreement(task: Task) -> dict[str, Any]:
 
 def out_of_memory(task: Task, size: Size) -> dict[str, Any]:
     """Solve a batch that does not fit into memory, twice; then a small call in the same limit."""
-    from bilateral.torch.cuda import recording_cache  # needs Triton, which not all machines have
+    from bilateral.torch.cuda import device_memory  # needs Triton, which not all machines have
 
     crop = task.middle(size).trusted()
     crops = Task(*(torch.cat([map_] * _TOO_MANY) for map_ in crop))
     small = task.middle((256, 256)).trusted()
-    recording_cache.free_memory(torch.device("cuda", torch.cuda.current_device()))
+    device_memory.free_memory(torch.device("cuda", torch.cuda.current_device()))
     limit = torch.cuda.memory_reserved() + _SLACK
     torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.mem_get_info()[1])
     try:

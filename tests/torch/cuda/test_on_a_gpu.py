@@ -12,7 +12,7 @@ if not torch.cuda.is_available():
 
 import bilateral.torch
 from bilateral.torch import fast_path, inputs
-from bilateral.torch.cuda import recording_cache
+from bilateral.torch.cuda import device_memory, recording_cache
 
 pytestmark = pytest.mark.interpreter
 
@@ -228,7 +228,7 @@ class TestOnAGpu:
             assert torch.equal(bilateral.torch.solve(reference, target), expected)
 
     def test_recordings_give_way(self):
-        recording_cache.free_memory(torch.device("cuda", 0))
+        device_memory.free_memory(torch.device("cuda", 0))
         large = torch.rand(1, 1, 1024, 1024).cuda()
         small = large[..., :400, :400].contiguous()
         scores = torch.rand(1, 3, 25, 25).cuda()

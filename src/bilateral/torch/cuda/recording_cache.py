@@ -13,25 +13,23 @@ If another solve was replayed there in between, the forward pass is replayed fir
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch.cuda.capacity import Capacity
+from bilateral.torch.cuda.device_memory import drop_recordings, is_out_of_memory, lock_of, owner
 from bilateral.torch.cuda.graphs import lasting_tensors
 from bilateral.torch.cuda.recording import Recording
 from bilateral.torch.cuda.size_bucket import SizeBucket, SizeHistory, size_bucket
 from bilateral.torch.cuda.solve import Inputs
 from bilateral.torch.options import LayerOptions
-
-T = TypeVar("T")
 
 _MAX_KINDS = 16
 """Number of kinds of solve whose recordings a device keeps."""
@@ -42,8 +40,9 @@ _MAX_REMEMBERED = 256
 class _DeviceCache:
     """The recordings of one device. Threads that use other devices do not wait for its lock."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
+    def __init__(self, device: torch.device) -> None:
+        self.lock = lock_of(device)
+        self._free_memory = partial(drop_recordings, device)
         self.sets: OrderedDict[Any, RecordingSet] = OrderedDict()
         self._history = SizeHistory()
 
@@ -58,7 +57,7 @@ class _DeviceCache:
         if bucket is not None and sizes_vary:
             kind = Kind(kind.rest, bucket)
             if kind not in self.sets:
-                self.sets[kind] = RecordingSet(options, self.free_memory, bucket)
+                self.sets[kind] = RecordingSet(options, self._free_memory, bucket)
                 self._drop_old()
         if kind in self.sets:
             self.sets.move_to_end(kind)
@@ -66,7 +65,7 @@ class _DeviceCache:
 
     def remember(self, kind: Kind, options: LayerOptions) -> None:
         """Let the second call of a kind make a recording."""
-        self.sets[kind] = RecordingSet(options, self.free_memory)
+        self.sets[kind] = RecordingSet(options, self._free_memory)
         self._drop_old()
 
     def _drop_old(self) -> None:
@@ -75,11 +74,10 @@ class _DeviceCache:
         for kind in recorded[:-_MAX_KINDS] + remembered[:-_MAX_REMEMBERED]:
             del self.sets[kind]
 
-    def free_memory(self) -> None:
-        """Give back the memory of all recordings; the caller has the lock."""
+    def drop(self) -> None:
+        """Drop all recordings; the caller has the lock."""
         for recordings in self.sets.values():
             recordings.by_preconditioner.clear()
-        torch.cuda.empty_cache()
 
 
 class Kind(NamedTuple):
@@ -95,7 +93,8 @@ _caches: dict[torch.device, _DeviceCache] = {}
 
 
 def _cache_of(device: torch.device) -> _DeviceCache:
-    return _caches.setdefault(device, _DeviceCache())  # atomic
+    found = _caches.get(device)
+    return _caches.setdefault(device, _DeviceCache(device)) if found is None else found  # atomic
 
 
 class ReplayedSolution(NamedTuple):
@@ -162,33 +161,10 @@ def forget() -> None:
             cache.sets.clear()
 
 
-def free_memory(device: torch.device) -> None:
-    """Give back the memory of all recordings of a device."""
-    cache = _cache_of(device)
-    with cache.lock:
-        cache.free_memory()
-
-
-def retry_without_recordings(function: Callable[..., T]) -> Callable[..., T]:
-    """Call a function again without recordings if the memory of the current device is too small."""
-
-    @wraps(function)
-    def run(*args: Any) -> T:
-        try:
-            return function(*args)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-        free_memory(torch.device("cuda", torch.cuda.current_device()))
-        return function(*args)
-
-    return run
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether the memory of the device was too small."""
-    # The end of a failed recording may raise an error of its own.
-    return any(isinstance(e, torch.OutOfMemoryError) for e in (error, error.__context__))
+@owner
+def _drop(device: torch.device) -> None:
+    if device in _caches:
+        _caches[device].drop()
 
 
 class RecordingSet:

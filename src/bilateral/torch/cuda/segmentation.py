@@ -27,8 +27,8 @@ from bilateral.torch.cuda.classes import (
     most_probable,
     probabilities_at_size,
 )
+from bilateral.torch.cuda.device_memory import retry_without_recordings
 from bilateral.torch.cuda.label_trust import belt_width, boundary_confidence
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
 from bilateral.torch.cuda.scores import ScoreStats
 from bilateral.torch.cuda.small_regions import clean_labels
 from bilateral.torch.options import LayerOptions

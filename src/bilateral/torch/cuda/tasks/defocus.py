@@ -15,7 +15,7 @@ from bilateral import color, validation
 from bilateral.backends.cuda.defocus import layers as kernels
 from bilateral.filters.defocus import MAX_RADIUS, SHARP, layer_radii
 from bilateral.tasks.defocus import largest_radius, warn_if_nothing_is_sharp
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
+from bilateral.torch.cuda.device_memory import retry_without_recordings
 from bilateral.torch.cuda.tasks import photos
 from bilateral.torch.tasks import tensors
 from bilateral.torch.tasks.batches import DefocusBatch

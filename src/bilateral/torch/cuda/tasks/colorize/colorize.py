@@ -23,7 +23,7 @@ from bilateral.tasks.colorize.strokes import warn_of_compression
 from bilateral.tasks.colorize.texture import WINDOW
 from bilateral.torch import autograd, inputs
 from bilateral.torch.cpu_filters import FilterOptions
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
+from bilateral.torch.cuda.device_memory import retry_without_recordings
 from bilateral.torch.cuda.tasks import photos
 from bilateral.torch.cuda.tasks.colorize.specks import recolor
 from bilateral.torch.options import LayerOptions

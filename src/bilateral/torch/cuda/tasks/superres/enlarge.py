@@ -13,7 +13,7 @@ from bilateral import validation
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.tasks.superres import policy
 from bilateral.torch import autograd, inputs
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
+from bilateral.torch.cuda.device_memory import retry_without_recordings
 from bilateral.torch.cuda.tasks import photos
 from bilateral.torch.cuda.tasks.superres.fit import LowResolution, Scene, fit_block_means
 from bilateral.torch.cuda.tasks.superres.maps import bicubic, spread, support
