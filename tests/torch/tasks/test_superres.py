@@ -13,7 +13,7 @@ from torch import Tensor
 import bilateral.torch
 from bilateral.tasks import superres_depth
 from bilateral.tasks.superres import policy
-from support.kernels import DEVICE, cpu_domain_transform, kernels_filter
+from support.kernels import COMPILED, DEVICE, cpu_domain_transform, kernels_filter
 
 
 def scene(
@@ -160,3 +160,25 @@ class TestKernels:
         options = {"invalid": 0, "keep_holes": True, "preset": "fast"}
         found = self.check(monkeypatch, low, photo[:, :11], factor=3, **options)
         assert (found == 0).sum() == 9
+
+    @pytest.mark.skipif(COMPILED, reason="calls on a GPU are recorded")
+    def test_recorded_calls_are_the_plain_ones(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from bilateral.torch.cuda import recorded, recording_cache
+        from support.eager_graphs import use_eager_graphs
+
+        kernels_filter(monkeypatch)
+        scenes = [scene((8, 9), 4, noise=noise, seed=seed) for seed, noise in enumerate((0, 0.1))]
+        plain = [bilateral.torch.superres_depth(*each) for each in scenes]
+        use_eager_graphs(monkeypatch)
+        recording_cache.forget()
+        for _ in range(2):
+            for each, expected in zip(scenes, plain, strict=True):
+                found = bilateral.torch.superres_depth(*each)
+                error = (found - expected).square().mean().sqrt()
+                assert error <= 1e-3 * (expected.max() - expected.min())
+        assert {"_read", "start_data", "round_data", "fit_on_pixels"} <= set(recorded.recordings())
+        assert not recorded.failures
+        kinds = [set(found.by_preconditioner) for found in recording_cache.recording_sets()]
+        assert kinds
+        assert all(kinds)
+        recording_cache.forget()

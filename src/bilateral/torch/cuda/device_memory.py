@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 T = TypeVar("T")
 
@@ -53,6 +54,11 @@ def retry_without_recordings(function: Callable[..., T]) -> Callable[..., T]:
         return function(*args)
 
     return run
+
+
+def can_record(tensor: Tensor) -> bool:
+    """Whether calls with a tensor can be recorded: not on the CPU, nor in a caller's recording."""
+    return tensor.is_cuda and not torch.cuda.is_current_stream_capturing()
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 import torch
 from torch import Tensor
 
+from bilateral.torch.cuda import device_memory
 from bilateral.torch.cuda.device_memory import drop_recordings, is_out_of_memory, lock_of, owner
 from bilateral.torch.cuda.graphs import Graph, lasting_tensors
 
@@ -45,7 +46,7 @@ class RecordedFunction(Generic[P, T]):
         """Call the function, or replay it."""
         tensors: list[Tensor] = []
         key = _key((args, tuple(kwargs.items())), tensors)
-        if not tensors or not _can_record(tensors):
+        if not tensors or not device_memory.can_record(tensors[0]):
             return self.function(*args, **kwargs)
         device = tensors[0].device
         with lock_of(device):
@@ -64,11 +65,6 @@ def recorded(function: Callable[P, T]) -> RecordedFunction[P, T]:
     and tuples. Numbers that change from call to call are tensors, or each would be recorded alone.
     """
     return RecordedFunction(function)
-
-
-def _can_record(tensors: list[Tensor]) -> bool:
-    device = tensors[0].device
-    return device.type == "cuda" and not torch.cuda.is_current_stream_capturing()
 
 
 def _key(value: Any, tensors: list[Tensor]) -> Any:

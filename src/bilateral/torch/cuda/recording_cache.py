@@ -111,17 +111,19 @@ def solve(
     options: LayerOptions,
     *,
     earlier: ReplayedSolve | None = None,
+    keep_grid: bool = False,
     remember: bool = True,
 ) -> ReplayedSolution | None:
     """Solve by a recording; None if there is none that serves.
 
     The second call of a kind makes the recording, if the first call was remembered. An `earlier`
-    solve has the same reference.
+    solve has the same reference; with `keep_grid`, this solve keeps its preconditioner if that is
+    multigrid, since a new grid takes longer than what the other preconditioner saves.
     """
     if options.solve.max_iterations == 0:
         return None
     kind = key(inputs, options)
-    solution = replay(kind, inputs, options, earlier)
+    solution = replay(kind, inputs, options, earlier, keep_grid)
     if solution is None and remember:
         cache = _cache_of(inputs.values.device)
         with cache.lock:
@@ -140,13 +142,17 @@ def key(inputs: Inputs, options: LayerOptions) -> Kind:
 
 
 def replay(
-    kind: Kind, inputs: Inputs, options: LayerOptions, earlier: ReplayedSolve | None = None
+    kind: Kind,
+    inputs: Inputs,
+    options: LayerOptions,
+    earlier: ReplayedSolve | None = None,
+    keep_grid: bool = False,
 ) -> ReplayedSolution | None:
     """Solve by the recordings of a kind; None if there is none that serves."""
     cache = _cache_of(inputs.values.device)
     with cache.lock:
         recordings = cache.choose(kind, inputs, options)
-        return None if recordings is None else recordings.solve(inputs, earlier)
+        return None if recordings is None else recordings.solve(inputs, earlier, keep_grid)
 
 
 def recording_sets() -> list[RecordingSet]:
@@ -189,51 +195,59 @@ class RecordingSet:
         self._bucket = bucket
         self._free_memory = free_memory
         requested = options.solve.preconditioner
-        self._last = "pyramid" if requested == "multigrid" else requested
-        """The preconditioner of the last solve, which the next solve tries first."""
+        self._first = "pyramid" if requested == "multigrid" else requested
+        self._last: dict[float, str] = {}
+        """The preconditioner of the last solve with a smoothness: the next solve tries it first."""
         self.by_preconditioner: dict[str, Recording] = {}
         self._out_of_memory = self._declined = False
 
     def solve(
-        self, inputs: Inputs, earlier: ReplayedSolve | None = None
+        self, inputs: Inputs, earlier: ReplayedSolve | None = None, keep_grid: bool = False
     ) -> ReplayedSolution | None:
         """Replay with the preconditioner of the last solve, or else with the other one."""
         if self._declined:  # the same call asks a second time
             self._declined = False
             return None
+        kind = self._last.get(inputs.smoothness, self._first)
+        multigrid = self.by_preconditioner.get("multigrid")
+        if keep_grid and multigrid and earlier is not None and earlier.is_last_of(multigrid):
+            kind = "multigrid"
         for _ in range(2):
             if self._out_of_memory:
                 return None
-            recording = self.by_preconditioner.get(self._last)
+            recording = self.by_preconditioner.get(kind)
             if recording is None or recording.outgrown:
                 min_capacity = None if recording is None else recording.capacity
-                self.by_preconditioner.pop(self._last, None)
+                self.by_preconditioner.pop(kind, None)
                 del recording  # frees its memory before the next recording
-                recording = self._record(inputs, min_capacity)
+                recording = self._record(inputs, kind, min_capacity)
             if recording is None:
                 return None
             same_reference = earlier is not None and earlier.is_last_of(recording)
-            result = recording.solve(inputs, same_reference)
+            result = recording.solve(inputs, same_reference, keep_grid)
             if result is None:
                 self._declined = not recording.worth_retrying
                 return None
             if not isinstance(result, str):
+                if len(self._last) >= _MAX_REMEMBERED:
+                    self._last.clear()
+                self._last[inputs.smoothness] = self._first = kind
                 return ReplayedSolution(*result, ReplayedSolve(recording))
-            self._last = result
+            kind = result
         return None
 
-    def _record(self, inputs: Inputs, min_capacity: Capacity | None) -> Recording | None:
+    def _record(self, inputs: Inputs, kind: str, min_capacity: Capacity | None) -> Recording | None:
         """Make a recording; None if the memory is too small, because a plain solve needs less."""
         try:
             with lasting_tensors():
-                recording = Recording(inputs, self._options, self._last, min_capacity, self._bucket)
+                recording = Recording(inputs, self._options, kind, min_capacity, self._bucket)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
             self._out_of_memory = True
             self._free_memory()
             return None
-        self.by_preconditioner[self._last] = recording
+        self.by_preconditioner[kind] = recording
         return recording
 
 

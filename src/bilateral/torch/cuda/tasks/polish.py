@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.filters import polish as kernels
 from bilateral.torch import inputs
 from bilateral.torch.cuda.tasks.photos import check, levels, white
@@ -48,6 +49,7 @@ def polish(batch: PolishBatch) -> Tensor:
         options["anchor"],
         options["scale"],
     )
+    numbers = constant(scale.numbers, dtype, image.device)
     return kernels.polish(
-        image, photos, target, mass, observation, scale, options["rounds"], options["steps"]
+        image, photos, target, mass, observation, numbers, options["rounds"], options["steps"]
     )
