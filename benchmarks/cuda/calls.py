@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 import bilateral.torch
-from benchmarks.common.photos import Photo, mirrored
-from benchmarks.common.timing import Timing, clock
+from benchmarks.common.photos import Photo
+from benchmarks.common.timing import Timing
 from benchmarks.common.timing import repeated as timed
+from benchmarks.cuda.clock import repeated, seconds
+from benchmarks.cuda.drawn import mirrored
 from benchmarks.cuda.events import WARM_UPS
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem, problem
 
@@ -193,15 +195,3 @@ def _raised(call: Callable[[], Any]) -> str | None:
     except torch.cuda.OutOfMemoryError as error:
         return type(error).__name__
     return None
-
-
-def repeated(repeats: int, call: Callable[..., Any], **options: Any) -> Timing:
-    """Time a call after the warm-ups, in which recordings are made."""
-    taken = [seconds(call, **options)[0] for _ in range(WARM_UPS + repeats)]
-    return Timing.of(taken[WARM_UPS:])
-
-
-def seconds(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
-    """Time a call until the device has finished."""
-    torch.cuda.synchronize()
-    return clock(lambda: (call(*arguments, **options), torch.cuda.synchronize())[0])

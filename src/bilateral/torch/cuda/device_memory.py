@@ -12,13 +12,16 @@ from torch import Tensor
 
 T = TypeVar("T")
 
-_locks: dict[torch.device, threading.Lock] = {}
+_locks: dict[torch.device, Any] = {}
 _owners: list[Callable[[torch.device], None]] = []
 
 
-def lock_of(device: torch.device) -> threading.Lock:
-    """Return the lock of a device; whoever makes or replays a recording there holds it."""
-    return _locks.setdefault(device, threading.Lock())  # atomic
+def lock_of(device: torch.device) -> Any:
+    """Return the lock of a device; whoever makes or replays a recording there holds it.
+
+    A thread may take it again: while a solve's grid is in use, a function of it may be replayed.
+    """
+    return _locks.setdefault(device, threading.RLock())  # atomic
 
 
 def owner(drop: Callable[[torch.device], None]) -> Callable[[torch.device], None]:

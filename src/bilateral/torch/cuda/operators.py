@@ -208,13 +208,6 @@ def _converted(
     return layout, layout.inputs(reference, maps, confidence, smoothness)
 
 
-def system_inputs(
-    reference: Tensor, target: Tensor, confidence: Tensor | None, smoothness: Tensor
-) -> Inputs:
-    """Return the inputs of a solve as its recording takes them."""
-    return _converted(reference, target, confidence, smoothness)[1]
-
-
 @contextmanager
 def _system(
     handle: Tensor, batch: Inputs, options: LayerOptions
