@@ -6,7 +6,6 @@ which variants. ``--output file`` writes the list elsewhere. What it has is writ
 
 import argparse
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from benchmarks.cuda.usual_calls import usual_calls
