@@ -12,6 +12,7 @@ import torch
 from bilateral.backends.cuda.constants import holding
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.report import CONVERGED, DIVERGED, HEADER
+from bilateral.torch.cuda.device_memory import lock_of
 
 _FIRST_STEPS = {"multigrid": 2, "pyramid": 8, "jacobi": 8}
 """Steps in the first graph of a solve."""
@@ -61,6 +62,30 @@ class Graph:
             function()
         self.pool = graph.pool()
         self.replay: Callable[[], None] = graph.replay
+
+
+def record_briefly(launch: Callable[[], None]) -> Callable[[], None]:
+    """Record a CUDA graph of what a function launches; return the function that replays it.
+
+    It is for work that is repeated within one call, in memory that the caller keeps. Unlike
+    `Graph`, this neither waits for the device nor returns PyTorch's free memory, which would take
+    longer than the launches that it saves. All kernels must have been launched before.
+    """
+    device = torch.device("cuda", torch.cuda.current_device())
+    stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    graph = torch.cuda.CUDAGraph()
+    with lock_of(device), holding() as tables, torch.cuda.stream(stream):
+        graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            launch()
+        finally:
+            graph.capture_end()
+
+    def replay(_: Any = tables) -> None:
+        graph.replay()
+
+    return replay
 
 
 class Steps:
