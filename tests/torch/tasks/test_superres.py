@@ -104,6 +104,27 @@ def test_wrong_input(
         bilateral.torch.superres_depth(**arguments)
 
 
+@pytest.mark.parametrize("known_part", [0.0, 0.02, 0.6, 1.0])
+@pytest.mark.parametrize("size", [(2, 2), (5, 9), (24, 31)])
+def test_the_noise_is_that_of_arrays(size: tuple[int, int], known_part: float) -> None:
+    from bilateral.tasks.superres.noise import MapNoise as OfArrays
+    from bilateral.torch.cuda.tasks.superres import noise
+
+    rng = np.random.default_rng(size[0])
+    y, x = np.mgrid[: size[0], : size[1]]
+    values = np.where(x > 0.6 * size[1], 3.0, 1.0) + 0.05 * y + rng.normal(0, 0.02, size)
+    known = rng.uniform(size=size) < known_part
+    known[0, 0] = True
+    numbers = noise.measure(torch.from_numpy(values), torch.from_numpy(known))
+    assert numbers.shape == (noise.NUMBERS,)
+    found, expected = noise.MapNoise.of(numbers.tolist()), OfArrays.of(values, known)
+    np.testing.assert_allclose(found[:3], expected[:3], rtol=1e-9, atol=1e-15)
+    at = np.linspace(values.min() - 1, values.max() + 1, 50)
+    table = torch.tensor(found.table, dtype=torch.float64)
+    levels = noise.levels_at(table, torch.from_numpy(at)).numpy()
+    np.testing.assert_allclose(levels, expected.levels(at), rtol=1e-9)
+
+
 @pytest.mark.interpreter
 class TestKernels:
     """The recipe with the kernels, in Triton's interpreter where there is no GPU."""

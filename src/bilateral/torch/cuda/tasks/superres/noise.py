@@ -127,15 +127,13 @@ def _percentiles(ordered: Tensor, count: Tensor) -> list[Tensor]:
     """Return percentiles of the first `count` values, which rise; 0 if there are none."""
     if ordered.numel() == 0:
         return [ordered.new_zeros(())] * len(policy.PERCENTILES)
-    out = []
-    for percent in policy.PERCENTILES:
-        place = (count - 1).clamp(min=0) * (percent / 100)
-        below = place.floor().long()
-        above = (below + 1).clamp(max=len(ordered) - 1)
-        low, share = ordered[below], place - below
-        value = torch.where(share > 0, low + share * (ordered[above] - low), low)
-        out.append(torch.where(count > 0, value, 0))
-    return out
+    percents = constant(policy.PERCENTILES, torch.float64, ordered.device)
+    place = (count - 1).clamp(min=0) * (percents / 100)
+    below = place.floor().long()
+    above = (below + 1).clamp(max=len(ordered) - 1)
+    low, share = ordered[below], place - below
+    value = torch.where(share > 0, low + share * (ordered[above] - low), low)
+    return list(torch.where(count > 0, value, 0))
 
 
 def _bins(ordered: Tensor, magnitudes: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
