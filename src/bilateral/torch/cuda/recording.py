@@ -213,7 +213,7 @@ class Recording:
         same_reference : bool
             Whether the reference is that of the last solve, so that the grid stays.
         keep_grid : bool
-            Whether multigrid also solves what "pyramid" would solve as well.
+            Whether multigrid solves on the same grid what "pyramid" would solve as well.
 
         Returns
         -------
@@ -243,9 +243,8 @@ class Recording:
             out = self._slice()
             report = self.read_report()
             kind = self._suitable_preconditioner(report[:DIVERGED], smoothness)
-            if kind != self._kind and not (
-                keep_grid and kind == "pyramid" and self._kind == "multigrid"
-            ):
+            multigrid_serves = self._kind == "multigrid" and kind == "pyramid"
+            if kind != self._kind and not (keep_grid and same_reference and multigrid_serves):
                 return kind
             outcome, continued = self._steps.finish(report, self.read_report, smoothness)
             if continued:
