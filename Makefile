@@ -52,12 +52,14 @@ test-cuda:       ## the tests of the CUDA kernels, compiled, with the Python tha
 bench-cuda:      ## stages and calls on a CUDA device, with the same Python (DATA=folder)
 	$(PYTHON) -m benchmarks cuda $(if $(DATA),--data $(DATA))
 	$(PYTHON) -m benchmarks.cuda.tasks
+	$(PYTHON) -m benchmarks.cuda.figures $(if $(DATA),--data $(DATA))
+	$(PYTHON) -m benchmarks.cuda.profile
 
 bench-cuda-cold: ## first calls on a CUDA device, without and with compiled kernels on disk
 	$(PYTHON) -m benchmarks cuda-cold
 
 catalogue:       ## write the list of CUDA kernels to compile ahead of time anew (needs a GPU)
-	$(PYTHON) -m benchmarks.cuda.catalogue
+	$(PYTHON) -m benchmarks.cuda.catalogue $(if $(OUTPUT),--output $(OUTPUT))
 
 lint: $(VENV)/installed-test ## formatting, style and types
 	$(BIN)/ruff format --check .

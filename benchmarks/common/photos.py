@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from skimage import data, io, transform
 
+from benchmarks.cuda.drawn import mirrored
+
 Image = NDArray[np.uint8]
 
 # All three lie inside scikit-image's wheel: nothing is downloaded.
@@ -61,12 +63,6 @@ def nearest(low: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """Give each pixel the value of the low-resolution pixel that it lies in."""
     pairs = zip(shape, low.shape, strict=True)
     return low[np.ix_(*(((np.arange(n) + 0.5) * m / n).astype(np.intp) for n, m in pairs))]
-
-
-def mirrored(pixels: NDArray[Any], height: int, width: int) -> NDArray[Any]:
-    grow = [(0, max(0, height - pixels.shape[0])), (0, max(0, width - pixels.shape[1]))]
-    rest = [(0, 0)] * (pixels.ndim - 2)
-    return np.pad(pixels, [*grow, *rest], mode="symmetric")[:height, :width].copy()
 
 
 def centre(pixels: NDArray[Any], height: int, width: int) -> NDArray[Any]:

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 import bilateral.torch
-from benchmarks.common.photos import Photo, mirrored
-from benchmarks.common.timing import Timing, clock
+from benchmarks.common.photos import Photo
+from benchmarks.common.timing import Timing
 from benchmarks.common.timing import repeated as timed
+from benchmarks.cuda.clock import repeated, seconds
+from benchmarks.cuda.drawn import mirrored
 from benchmarks.cuda.events import WARM_UPS
 from benchmarks.speed.cases import SMOOTHNESS, STEPS, Problem, problem
 
@@ -167,12 +169,12 @@ def agreement(task: Task) -> dict[str, Any]:
 
 def out_of_memory(task: Task, size: Size) -> dict[str, Any]:
     """Solve a batch that does not fit into memory, twice; then a small call in the same limit."""
-    from bilateral.torch.cuda import recording_cache  # needs Triton, which not all machines have
+    from bilateral.torch.cuda import device_memory  # needs Triton, which not all machines have
 
     crop = task.middle(size).trusted()
     crops = Task(*(torch.cat([map_] * _TOO_MANY) for map_ in crop))
     small = task.middle((256, 256)).trusted()
-    recording_cache.free_memory(torch.device("cuda", torch.cuda.current_device()))
+    device_memory.free_memory(torch.device("cuda", torch.cuda.current_device()))
     limit = torch.cuda.memory_reserved() + _SLACK
     torch.cuda.set_per_process_memory_fraction(limit / torch.cuda.mem_get_info()[1])
     try:
@@ -193,15 +195,3 @@ def _raised(call: Callable[[], Any]) -> str | None:
     except torch.cuda.OutOfMemoryError as error:
         return type(error).__name__
     return None
-
-
-def repeated(repeats: int, call: Callable[..., Any], **options: Any) -> Timing:
-    """Time a call after the warm-ups, in which recordings are made."""
-    taken = [seconds(call, **options)[0] for _ in range(WARM_UPS + repeats)]
-    return Timing.of(taken[WARM_UPS:])
-
-
-def seconds(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
-    """Time a call until the device has finished."""
-    torch.cuda.synchronize()
-    return clock(lambda: (call(*arguments, **options), torch.cuda.synchronize())[0])

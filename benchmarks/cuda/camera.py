@@ -11,15 +11,13 @@ import numpy as np
 import torch
 
 import bilateral.torch
-from benchmarks.common import Array
 from benchmarks.common.timing import Timing
 from benchmarks.common.timing import repeated as timed
-from benchmarks.cuda.calls import Size, Task, repeated, seconds
+from benchmarks.cuda.calls import Size, Task
+from benchmarks.cuda.clock import repeated, seconds
+from benchmarks.cuda.drawn import SHADE, depth_map
 
 CPU_REPEATS = 2
-SHADOW, NOISE, FLYING, SHADE = 12, 2e-3, 0.5, 0.4
-"""Columns without data beside an edge, noise as a part of the depth, the part of the pixels beside
-edges that fly, and the brightness of the farther surface: the photograph has the map's edges."""
 
 
 def camera(task: Task, size: Size, repeats: int) -> dict[str, Any]:
@@ -45,29 +43,3 @@ def camera(task: Task, size: Size, repeats: int) -> dict[str, Any]:
         "largest": float(off.abs().max()),
         "unknown": float(depth.isnan().float().mean()),
     }
-
-
-def depth_map(grey: Array, seed: int = 0) -> tuple[Array, Array]:
-    """Make the depths of a camera in a photograph with these grey levels.
-
-    Also return which pixels are on the farther surface.
-    """
-    rng = np.random.default_rng(seed)
-    height, width = grey.shape
-    rows, columns = (np.linspace(0, 1, n) for n in (height, width))
-    side = max(height, width) // 8
-    blocks = grey[: height // side * side, : width // side * side]
-    blocks = blocks.reshape(height // side, side, -1, side).mean((1, 3))
-    near = np.kron(blocks > np.median(blocks), np.ones((side, side), bool))
-    near = np.pad(near, ((0, height - near.shape[0]), (0, width - near.shape[1])), "edge")
-    z = np.where(near, 1 + 0.3 * rows[:, None], 3 + columns[None])
-    z *= 1 + NOISE * rng.normal(size=z.shape)
-    edge = np.zeros_like(near)
-    edge[:, 1:] = near[:, 1:] != near[:, :-1]
-    flying = edge & (rng.uniform(size=z.shape) < FLYING)
-    z[flying] = rng.uniform(1.3, 3, np.count_nonzero(flying))
-    leaves = np.zeros_like(near)
-    leaves[:, 1:] = near[:, :-1] & ~near[:, 1:]
-    for k in range(SHADOW):
-        z[:, k:][leaves[:, : width - k]] = np.nan
-    return z.astype(np.float32), ~near

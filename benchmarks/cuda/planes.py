@@ -7,7 +7,8 @@ from torch import Tensor
 
 from benchmarks.common.timing import Timing
 from benchmarks.common.timing import repeated as timed
-from benchmarks.cuda.calls import Size, Task, repeated, seconds
+from benchmarks.cuda.calls import Size, Task
+from benchmarks.cuda.clock import repeated, seconds
 from benchmarks.cuda.events import WARM_UPS
 
 CASES: dict[str, tuple[float | None, float]] = {"dense": (None, 4.0), "1 % known": (0.01, 0.03)}

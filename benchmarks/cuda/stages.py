@@ -124,7 +124,9 @@ class Solve:
         return {
             "keys of tiles": lambda: find_keys(self._reference, tiles, bins, rooms[0]),
             "order": lambda: sort_vertices(keys, tiles, bins, 1),
-            "assignment of pixels": lambda: assign_pixels(keys, order, tiles, grid.shape),
+            "assignment of pixels": lambda: assign_pixels(
+                keys, order, tiles, grid.shape, all_in_tiles=True
+            ),
             "neighbours": lambda: find_neighbours(keys, order, tiles, bins),
             "pyramid": lambda: build_pyramid(*pyramid),
             "bistochastization": self.bistochastize,

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import bilateral.torch
-from benchmarks.common.photos import mirrored
-from benchmarks.cuda.calls import QUICK_REPEATS, repeated
+from benchmarks.common.timing import repeated as timed
+from benchmarks.cuda.clock import repeated
+from benchmarks.cuda.drawn import drawn, mirrored
 
 FULL_HD, MEGAPIXEL = (1080, 1920), (1000, 1000)
-FACTOR = 8
+FACTOR, CPU_REPEATS = 8, 3
 MOST_ERROR = 1e-3
 """RMS difference from the CPU, relative to the range of its result."""
 
@@ -76,7 +77,7 @@ def _measure(function: Callable[..., Tensor], tensors: tuple[Any, ...], repeats:
         "error": float(error / (expected.max() - expected.min())),
         "repeats_equal": repeats_equal,
         "seconds": repeated(repeats, partial(function, *on)),
-        "cpu_seconds": repeated(QUICK_REPEATS, partial(function, *tensors)),
+        "cpu_seconds": timed(partial(function, *tensors), CPU_REPEATS),
     }
 
 
@@ -99,18 +100,6 @@ def _marked(gray: Tensor, photo: Tensor) -> Tensor:
             stroke = np.s_[:, y : y + 6, x : x + 40]
             marked[stroke] = photo[:, y + 3, x + 20][:, None, None]
     return marked
-
-
-def drawn() -> Array:
-    """A photograph of discs of many colours before a gradient, with some noise."""
-    rng = np.random.default_rng(1)
-    y, x = np.mgrid[: FULL_HD[0], : FULL_HD[1]]
-    pixels = np.stack([60 + x / 40, 80 + y / 30, 120 - x / 60], axis=2)
-    for _ in range(60):
-        cy, cx, r = rng.uniform(0, FULL_HD[0]), rng.uniform(0, FULL_HD[1]), rng.uniform(20, 150)
-        pixels[(y - cy) ** 2 + (x - cx) ** 2 < r * r] = rng.uniform(20, 235, 3)
-    noise = rng.normal(0, 2, pixels.shape)
-    return np.clip(pixels + noise, 0, 255).astype(np.uint8)
 
 
 def main() -> None:

@@ -16,8 +16,9 @@ import bilateral
 from benchmarks.common import machine
 from benchmarks.common.machine import Others
 from benchmarks.common.opencv import Worker
-from benchmarks.common.photos import Image, Photo, centre, mirrored
+from benchmarks.common.photos import Image, Photo, centre
 from benchmarks.common.timing import Timing, clock, repeated
+from benchmarks.cuda.drawn import mirrored
 from bilateral import color, validation
 from bilateral.backends import cpu
 from bilateral.numerics import policy

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bilateral.torch.cuda import graphs, recording
+from bilateral.torch.cuda import device_memory, graphs, recorded, recording
 
 
 class EagerGraph:
@@ -33,7 +33,9 @@ class NoStream:
 
 def use_eager_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let recordings call their functions at each replay, without streams."""
-    for module in (graphs, recording):
+    for module in (graphs, recording, recorded):
         monkeypatch.setattr(module, "Graph", EagerGraph)
+    monkeypatch.setattr(device_memory, "can_record", lambda _: True)
+    monkeypatch.setattr(recorded, "_caches", {})
     for name in ("Event", "Stream", "current_stream", "stream"):
         monkeypatch.setattr(torch.cuda, name, NoStream)

@@ -64,8 +64,7 @@ def solve(
         follows the lowest or highest known value. With ``slope_ridge=None``, each image has its own
         penalties, which are constants for derivatives. With ``slope_ridge=0``, slopes that the data
         of a part do not determine are constants, too. On a CUDA device, "planar" runs there like
-        "constant", forward and backward, but its kernels are launched one by one, without a
-        recording.
+        "constant", forward and backward, but only its steps are recorded, anew in each call.
 
     Returns
     -------

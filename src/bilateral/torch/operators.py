@@ -48,7 +48,7 @@ def _on_device(name: str) -> Callable[..., Any]:
 
     def run(*args: Any) -> Any:
         with on_device_of(*args):
-            return getattr(load_cuda_operators(), name)(_warn_of, *args)
+            return getattr(load_cuda_operators(), name)(warn_of, *args)
 
     return run
 
@@ -56,14 +56,14 @@ def _on_device(name: str) -> Callable[..., Any]:
 def infer(*args: Any) -> Tensor | None:
     """Replay a recorded `solve` of CUDA tensors without a handle; None if there is none."""
     with on_device_of(*args):
-        y: Tensor | None = load_cuda_operators().infer(_warn_of, *args)
+        y: Tensor | None = load_cuda_operators().infer(warn_of, *args)
     return y
 
 
 def infer_again(*args: Any) -> Tensor | None:
     """Replay a recorded `solve` for arguments in the layout of its recording."""
     with on_device_of(*args):
-        y: Tensor | None = load_cuda_operators().infer_again(_warn_of, *args)
+        y: Tensor | None = load_cuda_operators().infer_again(warn_of, *args)
     return y
 
 
@@ -422,7 +422,7 @@ def _warn(adjoint: Adjoint | PlaneAdjoint, outcome: Outcome) -> None:
         adjoint.warn(outcome, _level())
 
 
-def _warn_of(outcome: Any, options: LayerOptions) -> None:
+def warn_of(outcome: Any, options: LayerOptions) -> None:
     """Warn if a solve on a CUDA device diverged or ended too early."""
     tolerance = options.solve.tolerance
     if outcome.diverged:

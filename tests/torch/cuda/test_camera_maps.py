@@ -30,7 +30,7 @@ def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
     if not COMPILED:
         monkeypatch.setattr(task, "_is_on_cuda", lambda _: True)
         monkeypatch.setattr(operators, "load_cuda_operators", lambda: None)
-        monkeypatch.setattr(growth, "ROUNDS", 4)
+        monkeypatch.setattr(growth, "LAUNCHES", 2)
 
 
 def room() -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ if not torch.cuda.is_available():
 
 import bilateral.torch
 from bilateral.torch import fast_path, inputs
-from bilateral.torch.cuda import recording_cache
+from bilateral.torch.cuda import device_memory, recording_cache
 
 pytestmark = pytest.mark.interpreter
 
@@ -228,7 +228,7 @@ class TestOnAGpu:
             assert torch.equal(bilateral.torch.solve(reference, target), expected)
 
     def test_recordings_give_way(self):
-        recording_cache.free_memory(torch.device("cuda", 0))
+        device_memory.free_memory(torch.device("cuda", 0))
         large = torch.rand(1, 1, 1024, 1024).cuda()
         small = large[..., :400, :400].contiguous()
         scores = torch.rand(1, 3, 25, 25).cuda()
@@ -263,3 +263,53 @@ class TestOnAGpu:
             )
 
         assert torch.autograd.gradcheck(solve, (target, c, smoothness))
+
+
+def task_calls():
+    """Tasks with small scenes: an edge along a diagonal."""
+    draw = torch.Generator().manual_seed(0)
+    y, x = torch.meshgrid(torch.arange(96), torch.arange(128), indexing="ij")
+    far = x + y // 3 > 75
+    noise = torch.rand(3, 96, 128, generator=draw) * 8
+    photo = (torch.where(far, 190, 60) + noise).to(torch.uint8)
+    depth = torch.where(far, 3.0, 1.0) + 0.002 * y
+    noisy = depth + 0.004 * torch.randn(depth.shape, generator=draw)
+    holes = noisy.clone()
+    holes[30:50, 60:80] = torch.nan
+    low = torch.nn.functional.avg_pool2d(noisy[None], 8)
+    gray = photo[:1]
+    marked = gray.repeat(3, 1, 1)
+    marked[:, 10:16, 10:40] = torch.tensor([170, 40, 40], dtype=torch.uint8)[:, None, None]
+    marked[:, 60:66, 90:120] = torch.tensor([120, 190, 250], dtype=torch.uint8)[:, None, None]
+    scores = torch.stack([far.float(), 1 - far.float()])[None]
+    scores = 6 * torch.nn.functional.avg_pool2d(scores, 8)
+    call = bilateral.torch
+    return [
+        (call.superres_depth, (low, photo)),
+        (call.refine_depth, (holes, photo)),
+        (call.colorize, (gray, marked)),
+        (call.refine_segmentation, (scores, photo[None])),
+        (lambda *maps: call.polish(*maps, scale=0.1), (noisy[None], photo)),
+    ]
+
+
+class TestRecordedTasks:
+    """Tasks on a real GPU: later calls replay the first one's functions."""
+
+    @pytest.mark.parametrize("number", range(5))
+    def test_replays_are_the_cpus(self, number):
+        from bilateral.torch.cuda import recorded
+
+        recorded.forget()
+        recorded.failures.clear()
+        function, maps = task_calls()[number]
+        expected = function(*maps).double()
+        on = [value.cuda() for value in maps]
+        found = [function(*on) for _ in range(4)]
+        assert torch.equal(found[2], found[3])
+        scale = expected.max() - expected.min()
+        for each in (found[0], found[3]):
+            error = (each.cpu().double() - expected).square().mean().sqrt()
+            assert error <= 1e-3 * scale
+        assert recorded.recordings()
+        assert not recorded.failures

@@ -15,7 +15,7 @@ import torch
 
 from bilateral.backends.cuda.multigrid import hierarchy
 from bilateral.backends.cuda.solve.report import DIVERGED
-from bilateral.torch.cuda import capacity, graphs, recording, recording_cache
+from bilateral.torch.cuda import capacity, device_memory, graphs, recording, recording_cache
 from bilateral.torch.cuda import operators as cuda_operators
 from bilateral.torch.cuda.adjoint import gradients, solve_adjoint
 from bilateral.torch.cuda.solve import Inputs, solve
@@ -147,7 +147,7 @@ def test_a_key_leads_to_the_recordings_of_its_kind():
     assert torch.equal(found.view(target.shape), plain(3 - 2 * target))
     assert not torch.equal(found.view(target.shape), plain(target))
     assert warned == ["infer", "again"]
-    recording_cache.free_memory(target.device)
+    device_memory.free_memory(target.device)
     assert not any(found.by_preconditioner for found in recording_cache.recording_sets())
     recording_cache.forget()
 

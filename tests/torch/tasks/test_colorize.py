@@ -12,7 +12,7 @@ from torch import Tensor
 
 import bilateral.torch
 from bilateral.tasks import colorize
-from support.kernels import DEVICE, cpu_domain_transform, kernels_filter
+from support.kernels import COMPILED, DEVICE, cpu_domain_transform, kernels_filter
 
 
 def scene(shape: tuple[int, int] = (14, 18), seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -130,3 +130,24 @@ class TestKernels:
         white = 1.0 if kind == "float" else 255.0
         error = (found.double() - expected.double()).square().mean().sqrt()
         assert error <= 1e-3 * white
+
+    @pytest.mark.skipif(COMPILED, reason="calls on a GPU are recorded")
+    def test_recorded_calls_are_the_plain_ones(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from bilateral.torch.cuda import recorded, recording_cache
+        from bilateral.torch.cuda.tasks.colorize import colorize as recipe
+        from support.eager_graphs import use_eager_graphs
+
+        kernels_filter(monkeypatch)
+        cpu_domain_transform(monkeypatch, recipe)
+        gray, marked = scene()
+        calls = [(gray, marked), (gray.flip(2), marked.flip(2))]
+        plain = [bilateral.torch.colorize(*call) for call in calls]
+        use_eager_graphs(monkeypatch)
+        recording_cache.forget()
+        for _ in range(2):
+            for call, expected in zip(calls, plain, strict=True):
+                found = bilateral.torch.colorize(*call)
+                assert (found.double() - expected.double()).abs().max() <= 1
+        assert set(recorded.recordings()) == {"_read", "_fill", "_filtered"}
+        assert not recorded.failures
+        recording_cache.forget()

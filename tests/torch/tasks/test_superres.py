@@ -13,7 +13,7 @@ from torch import Tensor
 import bilateral.torch
 from bilateral.tasks import superres_depth
 from bilateral.tasks.superres import policy
-from support.kernels import DEVICE, cpu_domain_transform, kernels_filter
+from support.kernels import COMPILED, DEVICE, cpu_domain_transform, kernels_filter
 
 
 def scene(
@@ -104,6 +104,27 @@ def test_wrong_input(
         bilateral.torch.superres_depth(**arguments)
 
 
+@pytest.mark.parametrize("known_part", [0.0, 0.02, 0.6, 1.0])
+@pytest.mark.parametrize("size", [(2, 2), (5, 9), (24, 31)])
+def test_the_noise_is_that_of_arrays(size: tuple[int, int], known_part: float) -> None:
+    from bilateral.tasks.superres.noise import MapNoise as OfArrays
+    from bilateral.torch.cuda.tasks.superres import noise
+
+    rng = np.random.default_rng(size[0])
+    y, x = np.mgrid[: size[0], : size[1]]
+    values = np.where(x > 0.6 * size[1], 3.0, 1.0) + 0.05 * y + rng.normal(0, 0.02, size)
+    known = rng.uniform(size=size) < known_part
+    known[0, 0] = True
+    numbers = noise.measure(torch.from_numpy(values), torch.from_numpy(known))
+    assert numbers.shape == (noise.NUMBERS,)
+    found, expected = noise.MapNoise.of(numbers.tolist()), OfArrays.of(values, known)
+    np.testing.assert_allclose(found[:3], expected[:3], rtol=1e-9, atol=1e-15)
+    at = np.linspace(values.min() - 1, values.max() + 1, 50)
+    table = torch.tensor(found.table, dtype=torch.float64)
+    levels = noise.levels_at(table, torch.from_numpy(at)).numpy()
+    np.testing.assert_allclose(levels, expected.levels(at), rtol=1e-9)
+
+
 @pytest.mark.interpreter
 class TestKernels:
     """The recipe with the kernels, in Triton's interpreter where there is no GPU."""
@@ -160,3 +181,25 @@ class TestKernels:
         options = {"invalid": 0, "keep_holes": True, "preset": "fast"}
         found = self.check(monkeypatch, low, photo[:, :11], factor=3, **options)
         assert (found == 0).sum() == 9
+
+    @pytest.mark.skipif(COMPILED, reason="calls on a GPU are recorded")
+    def test_recorded_calls_are_the_plain_ones(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from bilateral.torch.cuda import recorded, recording_cache
+        from support.eager_graphs import use_eager_graphs
+
+        kernels_filter(monkeypatch)
+        scenes = [scene((8, 9), 4, noise=noise, seed=seed) for seed, noise in enumerate((0, 0.1))]
+        plain = [bilateral.torch.superres_depth(*each) for each in scenes]
+        use_eager_graphs(monkeypatch)
+        recording_cache.forget()
+        for _ in range(2):
+            for each, expected in zip(scenes, plain, strict=True):
+                found = bilateral.torch.superres_depth(*each)
+                error = (found - expected).square().mean().sqrt()
+                assert error <= 1e-3 * (expected.max() - expected.min())
+        assert {"_read", "start_data", "round_data", "fit_on_pixels"} <= set(recorded.recordings())
+        assert not recorded.failures
+        kinds = [set(found.by_preconditioner) for found in recording_cache.recording_sets()]
+        assert kinds
+        assert all(kinds)
+        recording_cache.forget()

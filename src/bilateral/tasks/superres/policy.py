@@ -169,6 +169,11 @@ def bins(count: int) -> int:
     return max(1, min(BINS, count // _LEAST_PER_BIN))
 
 
+def bins_of(count: Any) -> Any:
+    """Return `bins` for a tensor of integers."""
+    return (count // _LEAST_PER_BIN).clamp(1, BINS)
+
+
 def noise_share(near: float, far: float) -> float:
     """Return the share of noise in differences, from their levels at one pixel and at two."""
     growth = (far / near) ** 2 if near > 0 else 1.0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bilateral.backends.cuda.constants import constant
+from bilateral.backends.cuda.constants import constant, hold
 from bilateral.backends.cuda.labels.probabilities import Ranked, count_labels, rank
 from bilateral.filters import resize
 from bilateral.tasks.segmentation import policy
@@ -24,7 +24,7 @@ class Probabilities(NamedTuple):
 
 
 def probabilities_at_size(
-    scores: Tensor, logits: bool, finite: bool, ignore: Tensor | None, shape: torch.Size
+    scores: Tensor, logits: bool, finite: bool, ignore: Tensor | None, shape: tuple[int, int]
 ) -> Probabilities:
     """Compute the probabilities of all classes at the size of an image from (K, h, w) scores.
 
@@ -79,7 +79,7 @@ def _finite_scores(scores: Tensor, logits: bool) -> tuple[Tensor, Tensor]:
 
 
 def _interpolate(
-    values: Tensor, known: Tensor | None, shape: torch.Size
+    values: Tensor, known: Tensor | None, shape: tuple[int, int]
 ) -> tuple[Tensor, Tensor | None]:
     """Interpolate the known scores, and find the pixels that get enough of them."""
     if known is None:
@@ -89,10 +89,10 @@ def _interpolate(
     return _bilinear(values, shape) / torch.where(is_known, share, 1), is_known
 
 
-def _bilinear(values: Tensor, shape: torch.Size) -> Tensor:
+def _bilinear(values: Tensor, shape: tuple[int, int]) -> Tensor:
     """Interpolate maps (..., h, w) as `resize.bilinear`."""
     for axis, length in ((-1, shape[1]), (-2, shape[0])):
-        samples = _samples(values.shape[axis], length, values.device)
+        samples = hold(_samples(values.shape[axis], length, values.device))
         parts = [
             (weight if axis == -1 else weight[:, None]) * values.index_select(axis, at)
             for at, weight in samples
@@ -112,8 +112,8 @@ def _samples(size: int, length: int, device: torch.device) -> list[tuple[Tensor,
 class ActiveClasses(NamedTuple):
     """The classes that take part in the refinement."""
 
-    classes: list[int]
-    """Their numbers among all classes."""
+    numbers: Tensor
+    """(A,) int64: their numbers among all classes."""
     p: Tensor
     """(A, H, W) their probabilities, with sums of 1 at known pixels."""
     ranked: Ranked
@@ -135,25 +135,35 @@ class ClassCounts(NamedTuple):
     """Highest probability of each class."""
 
 
-def count_classes(probabilities: Probabilities, confidence: Tensor | None) -> ClassCounts:
-    """Count pixels, and wait for the device. Without a confidence, all known pixels are trusted."""
+def class_numbers(probabilities: Probabilities, confidence: Tensor | None) -> Tensor:
+    """Return the numbers of `ClassCounts`. Without a confidence, all known pixels are trusted."""
     p, known = probabilities
     ranked = rank(p)
     counts = count_labels(ranked.labels, len(p), known)
     known_count = known.sum()[None]
     trusted = known_count if confidence is None else (known & (confidence > 0)).sum()[None]
     numbers = known_count, trusted, counts, ranked.highest
-    first, second, *others = torch.cat([n.double() for n in numbers]).tolist()
-    classes = len(p)
+    return torch.cat([n.double() for n in numbers])
+
+
+def class_counts(numbers: Tensor) -> ClassCounts:
+    """Read the numbers of `class_numbers`, and wait for the device."""
+    first, second, *others = numbers.tolist()
+    classes = len(others) // 2
     pixels, highest = others[:classes], others[classes:]
     return ClassCounts(int(first), int(second), [int(n) for n in pixels], highest)
 
 
-def active_classes(p: Tensor, counts: ClassCounts) -> ActiveClasses:
+def active_numbers(p: Tensor, counts: ClassCounts) -> Tensor:
     """Choose the classes of (K, H, W) probabilities that are the label of a pixel, or nearly."""
     numbers = _active_numbers(counts, p.shape[1] * p.shape[2])
+    return constant(tuple(numbers), torch.int64, p.device)
+
+
+def active_classes(p: Tensor, numbers: Tensor) -> ActiveClasses:
+    """Return some classes of (K, H, W) probabilities, which sum to 1 without the others."""
     has_all = len(numbers) == len(p)
-    active = p if has_all else p.index_select(0, constant(tuple(numbers), torch.int64, p.device))
+    active = p if has_all else p.index_select(0, numbers)
     sums = active.sum(0)
     active = active * (1 / sums.clamp(min=policy.MIN_SUM))
     share = None if has_all else 1 - (p.sum(0) - sums)
@@ -176,7 +186,7 @@ def _active_numbers(counts: ClassCounts, pixels: int) -> list[int]:
 
 def most_probable(active: ActiveClasses, x: Tensor) -> Tensor:
     """Return the number of the most probable class of each pixel among all classes, int64."""
-    return constant(tuple(active.classes), torch.int64, x.device)[rank(x).labels.long()]
+    return active.numbers[rank(x).labels.long()]
 
 
 def join_classes(p: Tensor, active: ActiveClasses, x: Tensor) -> Tensor:
@@ -189,5 +199,5 @@ def join_classes(p: Tensor, active: ActiveClasses, x: Tensor) -> Tensor:
         return x
     x = x * active.share.clamp(0, 1)
     out = torch.minimum(p, policy.BELOW_BEST * x.amax(0))
-    out.index_copy_(0, constant(tuple(active.classes), torch.int64, p.device), x)
+    out.index_copy_(0, active.numbers, x)
     return out / out.sum(0)

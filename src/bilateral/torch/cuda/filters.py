@@ -8,7 +8,7 @@ from torch import Tensor
 from bilateral.backends.cuda.filters import domain_transform
 from bilateral.torch import cpu_filters
 from bilateral.torch.cpu_filters import FilterOptions
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
+from bilateral.torch.cuda.device_memory import retry_without_recordings
 from bilateral.torch.operators import on_device_of
 
 

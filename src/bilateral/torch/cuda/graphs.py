@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from bilateral.backends.cuda.constants import holding
 from bilateral.backends.cuda.solve import pcg
 from bilateral.backends.cuda.solve.report import CONVERGED, DIVERGED, HEADER
+from bilateral.torch.cuda.device_memory import lock_of
 
 _FIRST_STEPS = {"multigrid": 2, "pyramid": 8, "jacobi": 8}
 """Steps in the first graph of a solve."""
@@ -20,6 +21,9 @@ _MORE_STEPS = {"multigrid": 1, "pyramid": 4, "jacobi": 4}
 until the error is small enough; the host reads the error after each of these replays."""
 _MAX_FIRST_STEPS = 32
 """If `max_iterations` is at most this, the first graph has all steps, except for multigrid's."""
+
+_MAX_REMEMBERED = 64
+"""Number of kinds of solve whose number of steps is remembered."""
 
 
 @contextmanager
@@ -60,6 +64,30 @@ class Graph:
         self.replay: Callable[[], None] = graph.replay
 
 
+def record_briefly(launch: Callable[[], None]) -> Callable[[], None]:
+    """Record a CUDA graph of what a function launches; return the function that replays it.
+
+    It is for work that is repeated within one call, in memory that the caller keeps. Unlike
+    `Graph`, this neither waits for the device nor returns PyTorch's free memory, which would take
+    longer than the launches that it saves. All kernels must have been launched before.
+    """
+    device = torch.device("cuda", torch.cuda.current_device())
+    stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    graph = torch.cuda.CUDAGraph()
+    with lock_of(device), holding() as tables, torch.cuda.stream(stream):
+        graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            launch()
+        finally:
+            graph.capture_end()
+
+    def replay(_: Any = tables) -> None:
+        graph.replay()
+
+    return replay
+
+
 class Steps:
     """The steps of a solve as two graphs: everything up to the first steps, and some more steps.
 
@@ -85,17 +113,18 @@ class Steps:
         limit = _FIRST_STEPS[kind] if kind == "multigrid" else _MAX_FIRST_STEPS
         self._first_steps = max_iterations if max_iterations <= limit else _FIRST_STEPS[kind]
         self._more_steps, self._max_iterations = _MORE_STEPS[kind], max_iterations
-        self._repeats = 0
-        """How many times the second graph is replayed before the host reads the error."""
+        self._repeats: dict[Hashable, int] = {}
+        """How many times the second graph is replayed before the host reads the error: as many as
+        the previous solve of the same kind needed."""
         self._first = Graph(partial(start, self._first_steps), pool)
         self._more = None
         if self._first_steps < max_iterations:
             self._more = Graph(partial(proceed, self._more_steps), pool, ready=True)
 
-    def replay(self) -> None:
-        """Replay as many steps as the previous solve needed."""
+    def replay(self, kind: Hashable = None) -> None:
+        """Replay as many steps as the previous solve of a kind needed."""
         self._first.replay()
-        for _ in range(self._repeats):
+        for _ in range(self._repeats.get(kind, 0)):
             self._replay_more()
 
     def _replay_more(self) -> None:
@@ -103,19 +132,21 @@ class Steps:
         self._more.replay()
 
     def finish(
-        self, report: list[float], read: Callable[[], list[float]]
+        self, report: list[float], read: Callable[[], list[float]], kind: Hashable = None
     ) -> tuple[pcg.Outcome, bool]:
-        """Replay steps until the report says that the solve has converged.
+        """Replay steps until the report says that the solve of a kind has converged.
 
         Returns the outcome, and whether any step was replayed.
         """
-        replayed = steps = self._first_steps + self._repeats * self._more_steps
+        replayed = steps = self._first_steps + self._repeats.get(kind, 0) * self._more_steps
         while not report[CONVERGED] and steps < self._max_iterations:
             self._replay_more()
             steps += self._more_steps
             report = read()
         errors = pcg.trim_errors(report[HEADER : HEADER + steps])
-        self._repeats = max(0, -(-(len(errors) - self._first_steps) // self._more_steps))
+        if len(self._repeats) >= _MAX_REMEMBERED:
+            self._repeats.clear()
+        self._repeats[kind] = max(0, -(-(len(errors) - self._first_steps) // self._more_steps))
         diverged = bool(report[DIVERGED])
         outcome = pcg.Outcome(errors, bool(report[CONVERGED]) and not diverged, diverged)
         return outcome, steps > replayed

@@ -20,9 +20,10 @@ from bilateral.backends.cuda.grid.splat import slice_, splat
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch import handles, inputs
 from bilateral.torch.cuda import adjoint, recording_cache
+from bilateral.torch.cuda.device_memory import retry_without_recordings
 from bilateral.torch.cuda.planar import solve as planes
 from bilateral.torch.cuda.planar.solve import PlaneProblem
-from bilateral.torch.cuda.recording_cache import ReplayedSolve, retry_without_recordings
+from bilateral.torch.cuda.recording_cache import ReplayedSolve
 from bilateral.torch.cuda.solve import Inputs
 from bilateral.torch.cuda.solve import solve as solve_batch
 from bilateral.torch.cuda.system import System
@@ -205,13 +206,6 @@ def _converted(
 ) -> tuple[_Layout, Inputs]:
     layout = _Layout(reference, maps, confidence)
     return layout, layout.inputs(reference, maps, confidence, smoothness)
-
-
-def system_inputs(
-    reference: Tensor, target: Tensor, confidence: Tensor | None, smoothness: Tensor
-) -> Inputs:
-    """Return the inputs of a solve as its recording takes them."""
-    return _converted(reference, target, confidence, smoothness)[1]
 
 
 @contextmanager

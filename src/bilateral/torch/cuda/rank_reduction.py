@@ -27,22 +27,43 @@ class Reduced(NamedTuple):
         return full + self.mean[:, None, None]
 
 
-def reduce(p: Tensor, c: Tensor | None, tolerance: float | None) -> Reduced:
-    """Drop directions that hold less than `tolerance` of the variance of (K, H, W) maps.
+class Moments(NamedTuple):
+    """Mean and covariance of maps over the pixels, in float64."""
 
-    As `lowrank.reduce`, but with the variance over pixels instead of vertices.
-    """
+    mean: Tensor
+    """(K,)"""
+    covariance: Tensor
+    """(K, K)"""
+
+
+def moments(p: Tensor, c: Tensor | None, tolerance: float | None) -> Moments | None:
+    """Return the moments of (K, H, W) maps with weights (H, W); None: nothing can be reduced."""
     if tolerance is None or not lowrank.reduction_pays(len(p), 1):
-        return Reduced(p)
+        return None
     values = p.flatten(1).double()
     weight = torch.ones_like(values[0]) if c is None else c.flatten().double()
     total = weight.sum()
     mean = (values @ weight) / total
     centred = values - mean[:, None]
-    covariance = (centred * weight) @ centred.T / total
-    basis = lowrank.leading_directions(covariance.cpu().numpy(), tolerance)
-    if basis is None:
+    return Moments(mean, (centred * weight) @ centred.T / total)
+
+
+def leading_directions(moments: Moments | None, tolerance: float | None) -> Tensor | None:
+    """Return an orthonormal basis of what matters, (M, K) float64; None: everything does.
+
+    Directions that hold less than `tolerance` of the variance are dropped: as `lowrank.reduce`, but
+    with the variance over pixels instead of vertices. The host waits for the device.
+    """
+    if moments is None or tolerance is None:
+        return None
+    basis = lowrank.leading_directions(moments.covariance.cpu().numpy(), tolerance)
+    return None if basis is None else torch.from_numpy(basis).to(moments.mean.device)
+
+
+def project(p: Tensor, moments: Moments | None, basis: Tensor | None) -> Reduced:
+    """Reduce (K, H, W) maps to the basis."""
+    if moments is None or basis is None:
         return Reduced(p)
-    rows = torch.from_numpy(basis).to(p.device)
-    projected = (rows @ centred).float().view(-1, *p.shape[1:])
-    return Reduced(projected, mean.float(), rows.float())
+    centred = p.flatten(1).double() - moments.mean[:, None]
+    projected = (basis @ centred).float().view(-1, *p.shape[1:])
+    return Reduced(projected, moments.mean.float(), basis.float())

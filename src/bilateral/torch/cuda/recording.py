@@ -203,7 +203,7 @@ class Recording:
             self._free.record(stream)
 
     def solve(
-        self, inputs: Inputs, same_reference: bool = False
+        self, inputs: Inputs, same_reference: bool = False, keep_grid: bool = False
     ) -> tuple[Tensor, pcg.Outcome] | str | None:
         """Replay the solve for other inputs.
 
@@ -212,6 +212,8 @@ class Recording:
         inputs : Inputs
         same_reference : bool
             Whether the reference is that of the last solve, so that the grid stays.
+        keep_grid : bool
+            Whether multigrid solves on the same grid what "pyramid" would solve as well.
 
         Returns
         -------
@@ -237,13 +239,14 @@ class Recording:
             with torch.cuda.stream(self._side_stream):
                 self._values_graph.replay()
             stream.wait_stream(self._side_stream)
-            self._steps.replay()
+            self._steps.replay(smoothness)
             out = self._slice()
             report = self.read_report()
             kind = self._suitable_preconditioner(report[:DIVERGED], smoothness)
-            if kind != self._kind:
+            multigrid_serves = self._kind == "multigrid" and kind == "pyramid"
+            if kind != self._kind and not (keep_grid and same_reference and multigrid_serves):
                 return kind
-            outcome, continued = self._steps.finish(report, self.read_report)
+            outcome, continued = self._steps.finish(report, self.read_report, smoothness)
             if continued:
                 out = self._slice()
         if outcome.converged and not self._trusts_estimate:

@@ -13,25 +13,23 @@ If another solve was replayed there in between, the forward pass is replayed fir
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from bilateral.backends.cuda.solve import pcg
 from bilateral.torch.cuda.capacity import Capacity
+from bilateral.torch.cuda.device_memory import drop_recordings, is_out_of_memory, lock_of, owner
 from bilateral.torch.cuda.graphs import lasting_tensors
 from bilateral.torch.cuda.recording import Recording
 from bilateral.torch.cuda.size_bucket import SizeBucket, SizeHistory, size_bucket
 from bilateral.torch.cuda.solve import Inputs
 from bilateral.torch.options import LayerOptions
-
-T = TypeVar("T")
 
 _MAX_KINDS = 16
 """Number of kinds of solve whose recordings a device keeps."""
@@ -42,8 +40,9 @@ _MAX_REMEMBERED = 256
 class _DeviceCache:
     """The recordings of one device. Threads that use other devices do not wait for its lock."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
+    def __init__(self, device: torch.device) -> None:
+        self.lock = lock_of(device)
+        self._free_memory = partial(drop_recordings, device)
         self.sets: OrderedDict[Any, RecordingSet] = OrderedDict()
         self._history = SizeHistory()
 
@@ -58,7 +57,7 @@ class _DeviceCache:
         if bucket is not None and sizes_vary:
             kind = Kind(kind.rest, bucket)
             if kind not in self.sets:
-                self.sets[kind] = RecordingSet(options, self.free_memory, bucket)
+                self.sets[kind] = RecordingSet(options, self._free_memory, bucket)
                 self._drop_old()
         if kind in self.sets:
             self.sets.move_to_end(kind)
@@ -66,7 +65,7 @@ class _DeviceCache:
 
     def remember(self, kind: Kind, options: LayerOptions) -> None:
         """Let the second call of a kind make a recording."""
-        self.sets[kind] = RecordingSet(options, self.free_memory)
+        self.sets[kind] = RecordingSet(options, self._free_memory)
         self._drop_old()
 
     def _drop_old(self) -> None:
@@ -75,11 +74,10 @@ class _DeviceCache:
         for kind in recorded[:-_MAX_KINDS] + remembered[:-_MAX_REMEMBERED]:
             del self.sets[kind]
 
-    def free_memory(self) -> None:
-        """Give back the memory of all recordings; the caller has the lock."""
+    def drop(self) -> None:
+        """Drop all recordings; the caller has the lock."""
         for recordings in self.sets.values():
             recordings.by_preconditioner.clear()
-        torch.cuda.empty_cache()
 
 
 class Kind(NamedTuple):
@@ -95,7 +93,8 @@ _caches: dict[torch.device, _DeviceCache] = {}
 
 
 def _cache_of(device: torch.device) -> _DeviceCache:
-    return _caches.setdefault(device, _DeviceCache())  # atomic
+    found = _caches.get(device)
+    return _caches.setdefault(device, _DeviceCache(device)) if found is None else found  # atomic
 
 
 class ReplayedSolution(NamedTuple):
@@ -112,17 +111,19 @@ def solve(
     options: LayerOptions,
     *,
     earlier: ReplayedSolve | None = None,
+    keep_grid: bool = False,
     remember: bool = True,
 ) -> ReplayedSolution | None:
     """Solve by a recording; None if there is none that serves.
 
     The second call of a kind makes the recording, if the first call was remembered. An `earlier`
-    solve has the same reference.
+    solve has the same reference; with `keep_grid`, this solve keeps its preconditioner if that is
+    multigrid, since a new grid takes longer than what the other preconditioner saves.
     """
     if options.solve.max_iterations == 0:
         return None
     kind = key(inputs, options)
-    solution = replay(kind, inputs, options, earlier)
+    solution = replay(kind, inputs, options, earlier, keep_grid)
     if solution is None and remember:
         cache = _cache_of(inputs.values.device)
         with cache.lock:
@@ -141,13 +142,17 @@ def key(inputs: Inputs, options: LayerOptions) -> Kind:
 
 
 def replay(
-    kind: Kind, inputs: Inputs, options: LayerOptions, earlier: ReplayedSolve | None = None
+    kind: Kind,
+    inputs: Inputs,
+    options: LayerOptions,
+    earlier: ReplayedSolve | None = None,
+    keep_grid: bool = False,
 ) -> ReplayedSolution | None:
     """Solve by the recordings of a kind; None if there is none that serves."""
     cache = _cache_of(inputs.values.device)
     with cache.lock:
         recordings = cache.choose(kind, inputs, options)
-        return None if recordings is None else recordings.solve(inputs, earlier)
+        return None if recordings is None else recordings.solve(inputs, earlier, keep_grid)
 
 
 def recording_sets() -> list[RecordingSet]:
@@ -162,33 +167,10 @@ def forget() -> None:
             cache.sets.clear()
 
 
-def free_memory(device: torch.device) -> None:
-    """Give back the memory of all recordings of a device."""
-    cache = _cache_of(device)
-    with cache.lock:
-        cache.free_memory()
-
-
-def retry_without_recordings(function: Callable[..., T]) -> Callable[..., T]:
-    """Call a function again without recordings if the memory of the current device is too small."""
-
-    @wraps(function)
-    def run(*args: Any) -> T:
-        try:
-            return function(*args)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-        free_memory(torch.device("cuda", torch.cuda.current_device()))
-        return function(*args)
-
-    return run
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether the memory of the device was too small."""
-    # The end of a failed recording may raise an error of its own.
-    return any(isinstance(e, torch.OutOfMemoryError) for e in (error, error.__context__))
+@owner
+def _drop(device: torch.device) -> None:
+    if device in _caches:
+        _caches[device].drop()
 
 
 class RecordingSet:
@@ -213,51 +195,59 @@ class RecordingSet:
         self._bucket = bucket
         self._free_memory = free_memory
         requested = options.solve.preconditioner
-        self._last = "pyramid" if requested == "multigrid" else requested
-        """The preconditioner of the last solve, which the next solve tries first."""
+        self._first = "pyramid" if requested == "multigrid" else requested
+        self._last: dict[float, str] = {}
+        """The preconditioner of the last solve with a smoothness: the next solve tries it first."""
         self.by_preconditioner: dict[str, Recording] = {}
         self._out_of_memory = self._declined = False
 
     def solve(
-        self, inputs: Inputs, earlier: ReplayedSolve | None = None
+        self, inputs: Inputs, earlier: ReplayedSolve | None = None, keep_grid: bool = False
     ) -> ReplayedSolution | None:
         """Replay with the preconditioner of the last solve, or else with the other one."""
         if self._declined:  # the same call asks a second time
             self._declined = False
             return None
+        kind = self._last.get(inputs.smoothness, self._first)
+        multigrid = self.by_preconditioner.get("multigrid")
+        if keep_grid and multigrid and earlier is not None and earlier.is_last_of(multigrid):
+            kind = "multigrid"
         for _ in range(2):
             if self._out_of_memory:
                 return None
-            recording = self.by_preconditioner.get(self._last)
+            recording = self.by_preconditioner.get(kind)
             if recording is None or recording.outgrown:
                 min_capacity = None if recording is None else recording.capacity
-                self.by_preconditioner.pop(self._last, None)
+                self.by_preconditioner.pop(kind, None)
                 del recording  # frees its memory before the next recording
-                recording = self._record(inputs, min_capacity)
+                recording = self._record(inputs, kind, min_capacity)
             if recording is None:
                 return None
             same_reference = earlier is not None and earlier.is_last_of(recording)
-            result = recording.solve(inputs, same_reference)
+            result = recording.solve(inputs, same_reference, keep_grid)
             if result is None:
                 self._declined = not recording.worth_retrying
                 return None
             if not isinstance(result, str):
+                if len(self._last) >= _MAX_REMEMBERED:
+                    self._last.clear()
+                self._last[inputs.smoothness] = self._first = kind
                 return ReplayedSolution(*result, ReplayedSolve(recording))
-            self._last = result
+            kind = result
         return None
 
-    def _record(self, inputs: Inputs, min_capacity: Capacity | None) -> Recording | None:
+    def _record(self, inputs: Inputs, kind: str, min_capacity: Capacity | None) -> Recording | None:
         """Make a recording; None if the memory is too small, because a plain solve needs less."""
         try:
             with lasting_tensors():
-                recording = Recording(inputs, self._options, self._last, min_capacity, self._bucket)
+                recording = Recording(inputs, self._options, kind, min_capacity, self._bucket)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
             self._out_of_memory = True
             self._free_memory()
             return None
-        self.by_preconditioner[self._last] = recording
+        self.by_preconditioner[kind] = recording
         return recording
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bilateral import validation
 from bilateral.tasks.segmentation import policy
+from bilateral.torch.cuda.recorded import recorded
 from bilateral.torch.inputs import as_array, is_wide
 from bilateral.torch.segmentation_batch import SegmentationBatch
 
@@ -76,7 +77,35 @@ def compute_stats(batch: SegmentationBatch, of_integers: bool, white: float) -> 
 
     `of_integers` tells whether the scores were integers before the conversion.
     """
-    values, images, confidence, ignore = batch[:4]
+    confidence = None if isinstance(batch.confidence, str) else batch.confidence
+    rows = _measure(
+        batch.scores,
+        batch.images,
+        confidence,
+        batch.ignore,
+        limited=batch.reference_max is None and white == 1,
+        shares=of_integers and not batch.logits,
+    )
+    return [
+        ScoreStats(finite != 0, low, least_sum, largest_sum, is_valid != 0, least)
+        for finite, low, least_sum, largest_sum, is_valid, least in rows.tolist()
+    ]
+
+
+@recorded
+def _measure(
+    values: Tensor,
+    images: Tensor,
+    confidence: Tensor | None,
+    ignore: Tensor | None,
+    *,
+    limited: bool,
+    shares: bool,
+) -> Tensor:
+    """Return the numbers of `ScoreStats` of each image.
+
+    `limited`: images have the white 1. `shares`: scores were integers, and are no logits.
+    """
     count, device = len(values), values.device
     whole = values.isfinite().all(1)
     below = values.isneginf().any(1)
@@ -90,17 +119,17 @@ def compute_stats(batch: SegmentationBatch, of_integers: bool, white: float) -> 
     valid = torch.ones(count, dtype=torch.bool, device=device)
     if images.is_floating_point():
         low, high = -math.inf, math.inf
-        if batch.reference_max is None and white == 1:
+        if limited:
             low, high = validation.LOWEST, validation.HIGHEST
         valid &= (images.isfinite() & (images >= low) & (images <= high)).flatten(1).all(1)
-    if values.shape[1] == 1 and of_integers and not batch.logits:
+    if values.shape[1] == 1 and shares:
         valid &= ((values >= 0) & (values <= 1)).flatten(1).all(1)
     min_confidence = torch.ones(count, dtype=torch.float64, device=device)
-    if isinstance(confidence, Tensor):
+    if confidence is not None:
         valid &= ((confidence >= 0) & confidence.isfinite()).flatten(1).all(1)
         largest = confidence.flatten(1).amax(1)
         min_confidence = confidence.flatten(1).amin(1) / torch.where(largest > 0, largest, 1)
-    rows = torch.stack(
+    return torch.stack(
         [
             whole.flatten(1).all(1).double(),
             torch.where(whole, values.amin(1), lowest).flatten(1).amin(1).double(),
@@ -111,7 +140,3 @@ def compute_stats(batch: SegmentationBatch, of_integers: bool, white: float) -> 
         ],
         1,
     )
-    return [
-        ScoreStats(finite != 0, low, least_sum, largest_sum, is_valid != 0, least)
-        for finite, low, least_sum, largest_sum, is_valid, least in rows.tolist()
-    ]

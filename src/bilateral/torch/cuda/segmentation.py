@@ -7,30 +7,37 @@ part, how large the cells are, and whether there are small regions.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from bilateral import validation
-from bilateral.backends.cuda.labels.probabilities import scale_labels
+from bilateral.backends.cuda.labels.majority import majority
+from bilateral.backends.cuda.labels.probabilities import rank, scale_labels, swap_labels
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.tasks.segmentation import policy
 from bilateral.tasks.segmentation.policy import Parameters
-from bilateral.torch import autograd, inputs
 from bilateral.torch.cuda import rank_reduction, scores
 from bilateral.torch.cuda.class_balance import balance_classes
 from bilateral.torch.cuda.classes import (
     ActiveClasses,
+    Probabilities,
     active_classes,
-    count_classes,
+    active_numbers,
+    class_counts,
+    class_numbers,
     join_classes,
     most_probable,
     probabilities_at_size,
 )
+from bilateral.torch.cuda.device_memory import retry_without_recordings
 from bilateral.torch.cuda.label_trust import belt_width, boundary_confidence
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
+from bilateral.torch.cuda.rank_reduction import Moments, Reduced
+from bilateral.torch.cuda.recorded import recorded
 from bilateral.torch.cuda.scores import ScoreStats
-from bilateral.torch.cuda.small_regions import clean_labels
+from bilateral.torch.cuda.small_regions import merge_small_regions
+from bilateral.torch.cuda.tasks.solves import PhotoSolver
 from bilateral.torch.options import LayerOptions
 from bilateral.torch.segmentation_batch import SegmentationBatch
 
@@ -65,37 +72,103 @@ def _refine_image(
     batch: SegmentationBatch, i: int, stats: ScoreStats, logits: bool, white: float
 ) -> Tensor | None:
     """Refine one image; None if it has no known pixel."""
-    image, shape = batch.images[i], batch.images.shape[2:]
+    image = batch.images[i]
+    shape = image.shape[1], image.shape[2]
     ignore = None if batch.ignore is None else batch.ignore[i]
-    probabilities = probabilities_at_size(batch.scores[i], logits, stats.finite, ignore, shape)
     confidence = batch.confidence if isinstance(batch.confidence, str) else batch.confidence[i]
-    counts = count_classes(probabilities, None if isinstance(confidence, str) else confidence)
+    probabilities, numbers = _classes(
+        batch.scores[i], logits, stats.finite, ignore, confidence, shape
+    )
+    counts = class_counts(numbers)
     if counts.trusted == 0:
         return None
-    active = active_classes(probabilities.p, counts)
-    known = None if counts.known == probabilities.known.numel() else probabilities.known
-    p, ranked = active.p, active.ranked
-    sums = p.sum((1, 2)).double()
-    width, *areas = torch.cat([belt_width(ranked, known)[None], sums]).tolist()
-    parameters = batch.options.for_image(tuple(shape), confidence, lambda: width)
-    min_confidence = stats.min_confidence if known is None else 0.0
-    c = _confidence(confidence, active, known, parameters)
-    largest = areas.index(max(areas))
+    is_whole = counts.known == probabilities.known.numel()
+    known = None if is_whole else probabilities.known
+    chosen = active_numbers(probabilities.p, counts)
+    active, numbers = _activate(probabilities.p, known, chosen)
+    width, *areas = numbers.tolist()
+    parameters = batch.options.for_image(shape, confidence, lambda: width)
+    min_confidence = stats.min_confidence if is_whole else 0.0
+    scene = _Scene(active, known, areas.index(max(areas)), parameters)
     preconditioner = parameters.preconditioner(min_confidence)
-    x = torch.stack(
-        [
-            _solve(p, c, image, white, parameters, preconditioner, largest, shift)
-            for shift in parameters.shifts
-        ]
-    ).sum(0)
-    x = x.clamp(min=policy.MIN_PROBABILITY)
-    scale_labels(x, ranked.labels, 1 + policy.TIE_MARGIN)
-    x = balance_classes(x, ranked.labels, known)
-    x = clean_labels(x, parameters.vote_radius, parameters.min_region_area)
-    if batch.labels:
-        return most_probable(active, x)
-    full = join_classes(probabilities.p, active, x)
-    return full if batch.scores.shape[1] > 1 else full[1:]
+    solutions = _solve(scene, confidence, image, white, preconditioner)
+    smooth, old, voted = _sum_solutions(solutions, scene)
+    new = merge_small_regions(voted, len(active.p), parameters.min_region_area)
+    full = None if batch.labels else probabilities.p
+    refined = _finish(smooth, old, new, active, full)
+    return refined[1:] if full is not None and batch.scores.shape[1] == 1 else refined
+
+
+class _Scene(NamedTuple):
+    """The classes of one image, and how to refine them."""
+
+    active: ActiveClasses
+    known: Tensor | None
+    """(H, W); None: everywhere."""
+    largest: int
+    """The class of the largest area: it follows from the others, because all sum to 1."""
+    parameters: Parameters
+
+
+class _Problem(NamedTuple):
+    """What to solve on each of the two grids."""
+
+    reduced: Reduced
+    images: tuple[Tensor, ...]
+    maps: tuple[Tensor, ...]
+    weights: tuple[Tensor | None, ...]
+
+
+@recorded
+def _classes(
+    scores: Tensor,
+    logits: bool,
+    finite: bool,
+    ignore: Tensor | None,
+    confidence: str | Tensor,
+    shape: tuple[int, int],
+) -> tuple[Probabilities, Tensor]:
+    """Compute the probabilities of all classes, and the numbers that choose some."""
+    probabilities = probabilities_at_size(scores, logits, finite, ignore, shape)
+    weights = None if isinstance(confidence, str) else confidence
+    return probabilities, class_numbers(probabilities, weights)
+
+
+@recorded
+def _activate(p: Tensor, known: Tensor | None, numbers: Tensor) -> tuple[ActiveClasses, Tensor]:
+    """Return the chosen classes, and for the host the width of the belt of doubt and the areas."""
+    active = active_classes(p, numbers)
+    sums = active.p.sum((1, 2)).double()
+    return active, torch.cat([belt_width(active.ranked, known)[None], sums])
+
+
+@recorded
+def _measure(scene: _Scene, confidence: str | Tensor) -> tuple[Tensor | None, Moments | None]:
+    """Return the weight of each pixel, and the moments of all classes but the largest."""
+    active, known, largest, parameters = scene
+    c = _confidence(confidence, active, known, parameters)
+    if c is None and max(parameters.shifts) > 0:
+        c = torch.ones_like(active.p[0])
+    return c, rank_reduction.moments(_others(active.p, largest), c, parameters.rank_tolerance)
+
+
+@recorded
+def _problem(
+    scene: _Scene, c: Tensor | None, moments: Moments | None, basis: Tensor | None, image: Tensor
+) -> _Problem:
+    """Return the reduced maps and the image for both grids, moved by the shifts."""
+    reduced = rank_reduction.project(_others(scene.active.p, scene.largest), moments, basis)
+    shifts = scene.parameters.shifts
+    return _Problem(
+        reduced,
+        tuple(_repeat_border(image, shift) for shift in shifts),
+        tuple(_pad_with_zeros(reduced.p, shift) for shift in shifts),
+        tuple(None if c is None else _pad_with_zeros(c, shift) for shift in shifts),
+    )
+
+
+def _others(p: Tensor, largest: int) -> Tensor:
+    return torch.cat([p[:largest], p[largest + 1 :]])
 
 
 def _confidence(
@@ -119,31 +192,23 @@ def _confidence(
     return known.float() if c is None else torch.where(known, c, 0)
 
 
-def _solve(
-    p: Tensor,
-    c: Tensor | None,
-    image: Tensor,
-    white: float,
-    parameters: Parameters,
-    preconditioner: str,
-    largest: int,
-    shift: int,
-) -> Tensor:
-    """Solve on a grid whose cells begin `shift` pixels before the image.
+class _Solutions(NamedTuple):
+    """Solutions of all classes but the largest, reduced, on both grids; none for one class."""
 
-    Solutions sum to 1, because the classes do: the `largest` class follows from the others.
-    """
-    if len(p) == 1:
-        return torch.ones_like(p)
-    if shift > 0 and c is None:
-        c = torch.ones_like(p[0])
-    others = torch.cat([p[:largest], p[largest + 1 :]])
-    reduced = rank_reduction.reduce(others, c, parameters.rank_tolerance)
-    batch = inputs.batch(
-        _repeat_border(image, shift)[None],
-        _pad_with_zeros(reduced.p, shift)[None],
-        None if c is None else _pad_with_zeros(c[None], shift)[None],
-    )
+    maps: tuple[Tensor, ...]
+    reduced: Reduced | None
+
+
+def _solve(
+    scene: _Scene, confidence: str | Tensor, image: Tensor, white: float, preconditioner: str
+) -> _Solutions:
+    """Solve on two grids, of which the second begins before the image."""
+    parameters = scene.parameters
+    if len(scene.active.p) == 1:
+        return _Solutions((), None)
+    c, moments = _measure(scene, confidence)
+    basis = rank_reduction.leading_directions(moments, parameters.rank_tolerance)
+    problem = _problem(scene, c, moments, basis, image)
     grid_options = GridOptions(
         parameters.cell,
         parameters.sigma_luma,
@@ -157,13 +222,41 @@ def _solve(
         checks_error=False,  # labels need no bound of the error
     )
     options = LayerOptions(grid_options, solve_options)
-    smoothness = inputs.smoothness(parameters.smoothness)
-    x = autograd.infer(*batch, smoothness, options)
-    if x is None:
-        x, _ = autograd.solve(*inputs.zero_unknown(batch), smoothness, None, options)
-    x = reduced.expand(x[0, :, shift:, shift:])
-    rest = 1 - x.sum(0, keepdim=True)
-    return torch.cat([x[:largest], rest, x[largest:]])
+    maps = tuple(
+        PhotoSolver(photo).solve(values, weights, parameters.smoothness, options)
+        for photo, values, weights in zip(*problem[1:], strict=True)
+    )
+    return _Solutions(maps, problem.reduced)
+
+
+@recorded
+def _sum_solutions(solutions: _Solutions, scene: _Scene) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the sum of the solutions with balanced classes, its labels and their majorities."""
+    active, known, largest, parameters = scene
+    sums = []
+    for x, shift in zip(solutions.maps, parameters.shifts, strict=False):
+        assert solutions.reduced is not None
+        others = solutions.reduced.expand(x[:, shift:, shift:])
+        rest = 1 - others.sum(0, keepdim=True)
+        sums.append(torch.cat([others[:largest], rest, others[largest:]]))
+    x = torch.stack(sums).sum(0) if sums else torch.full_like(active.p, len(parameters.shifts))
+    x = x.clamp(min=policy.MIN_PROBABILITY)
+    scale_labels(x, active.ranked.labels, 1 + policy.TIE_MARGIN)
+    x = balance_classes(x, active.ranked.labels, known)
+    old = rank(x).labels
+    return x, old, majority(old, parameters.vote_radius)
+
+
+@recorded
+def _finish(x: Tensor, old: Tensor, new: Tensor, active: ActiveClasses, p: Tensor | None) -> Tensor:
+    """Return labels, or all probabilities for `p`.
+
+    Where the label of a pixel changed, the probabilities of the old and the new class change
+    places.
+    """
+    x = x.clone(memory_format=torch.contiguous_format)
+    swap_labels(x, old, new)
+    return most_probable(active, x) if p is None else join_classes(p, active, x)
 
 
 def _repeat_border(image: Tensor, shift: int) -> Tensor:

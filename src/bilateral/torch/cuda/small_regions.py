@@ -1,28 +1,14 @@
-"""Clean a label map by a vote and by merging: `tasks.segmentation.small_regions` for tensors."""
+"""Merge small regions of a label map: `tasks.segmentation.small_regions` for tensors."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from bilateral.backends.cuda.labels.majority import majority
-from bilateral.backends.cuda.labels.probabilities import rank, swap_labels
 from bilateral.backends.cuda.labels.regions import Regions, border_votes, find_regions
 from bilateral.backends.cuda.prefix import prefix_sums
 from bilateral.tasks.segmentation import policy
-
-
-def clean_labels(x: Tensor, radius: int, min_area: float) -> Tensor:
-    """Give each pixel the label of the majority around it, and remove small regions.
-
-    Where the label of a pixel changes, the probabilities of the old and the new class change
-    places.
-    """
-    old = rank(x).labels
-    new = merge_small_regions(majority(old, radius), len(x), min_area)
-    out = x.clone(memory_format=torch.contiguous_format)
-    swap_labels(out, old, new)
-    return out
+from bilateral.torch.cuda.recorded import recorded
 
 
 def merge_small_regions(labels: Tensor, classes: int, min_area: float) -> Tensor:
@@ -31,25 +17,43 @@ def merge_small_regions(labels: Tensor, classes: int, min_area: float) -> Tensor
     If all regions are small, the labels stay as they are.
     """
     for _ in range(policy.MERGE_ROUNDS):
-        regions = find_regions(labels)
-        small = (regions.size > 0) & (regions.size < min_area)
-        small_count, count = torch.stack([small.sum(), (regions.size > 0).sum()]).tolist()
+        regions, counts = _small_regions(labels, min_area)
+        small_count, count = counts.tolist()
         if small_count in (0, count):
             break
-        new = _labels_beyond(labels, regions, small, small_count, classes)
-        labels = torch.where(new < 0, labels, new)
+        room = 1 << (small_count - 1).bit_length()
+        labels = _merge(labels, regions, min_area, room, classes)
     return labels
 
 
+@recorded
+def _small_regions(labels: Tensor, min_area: float) -> tuple[Regions, Tensor]:
+    """Find regions; count the small ones, and all."""
+    regions = find_regions(labels)
+    counts = torch.stack([_is_small(regions, min_area).sum(), (regions.size > 0).sum()])
+    return regions, counts
+
+
+def _is_small(regions: Regions, min_area: float) -> Tensor:
+    return (regions.size > 0) & (regions.size < min_area)
+
+
+@recorded
+def _merge(labels: Tensor, regions: Regions, min_area: float, room: int, classes: int) -> Tensor:
+    """Merge at most `room` small regions."""
+    new = _labels_beyond(labels, regions, _is_small(regions, min_area), room, classes)
+    return torch.where(new < 0, labels, new)
+
+
 def _labels_beyond(
-    labels: Tensor, regions: Regions, small: Tensor, small_count: int, classes: int
+    labels: Tensor, regions: Regions, small: Tensor, room: int, classes: int
 ) -> Tensor:
     """Return the label beyond most of the border of each pixel's region.
 
     -1 if the region is not small, or touches only small regions and waits for the next round.
     """
     number = torch.where(small, prefix_sums(small.int()) - 1, -1)
-    votes = border_votes(labels, regions, number, small_count, classes)
+    votes = border_votes(labels, regions, number, room, classes)
     winner = torch.where(votes.amax(1) > 0, votes.argmax(1).int(), -1)
     of_pixel = number[regions.root.long()].long()
     return torch.where(of_pixel < 0, -1, winner[of_pixel.clamp(min=0)])

@@ -27,7 +27,9 @@ from bilateral.tasks.segmentation import class_balance, label_trust, policy, ran
 from bilateral.torch import segmentation
 from bilateral.torch.cuda import class_balance as cuda_class_balance
 from bilateral.torch.cuda import label_trust as cuda_label_trust
+from bilateral.torch.cuda import recorded, recording_cache
 from bilateral.torch.cuda import small_regions as cuda_small_regions
+from support.eager_graphs import use_eager_graphs
 from support.examples import examples
 from support.memory_check import within_bounds
 from support.strategies import Array, seeds
@@ -172,7 +174,10 @@ def test_belt_trust_and_areas(labels: Array, seed: int, holes: bool) -> None:
     np.testing.assert_allclose(
         pixels(weighed), class_balance.balance_classes(x, labels, known), rtol=1e-5
     )
-    calm = cuda_small_regions.clean_labels(planes(x), 1, 5)
+    calm = planes(x).contiguous().clone()
+    old = kernels.rank(calm).labels
+    new = cuda_small_regions.merge_small_regions(majority(old, 1), 4, 5)
+    kernels.swap_labels(calm, old, new)
     np.testing.assert_array_equal(pixels(calm), small_regions.clean_labels(x, 1, 5))
 
 
@@ -353,3 +358,20 @@ def test_an_image_of_another_scale() -> None:
 def test_kernels_stay_within_their_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     with within_bounds(monkeypatch):
         bilateral.torch.refine_segmentation(planes(network()), planes(PHOTO), ignore=tensor(HOLES))
+
+
+@pytest.mark.usefixtures("exact")
+@pytest.mark.skipif(COMPILED, reason="calls on a GPU are recorded")
+def test_recorded_calls_are_the_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = planes(network())
+    calls = [(scores, planes(PHOTO)), (scores.flip(2), planes(PHOTO).flip(2))]
+    plain = [bilateral.torch.refine_segmentation(*call) for call in calls]
+    use_eager_graphs(monkeypatch)
+    recording_cache.forget()
+    for _ in range(3):
+        for call, expected in zip(calls, plain, strict=True):
+            found = bilateral.torch.refine_segmentation(*call)
+            assert (found - expected).abs().mean() <= 1e-4
+    assert {"_classes", "_activate", "_problem", "_sum_solutions"} <= set(recorded.recordings())
+    assert not recorded.failures
+    recording_cache.forget()

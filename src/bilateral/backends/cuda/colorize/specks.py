@@ -11,8 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from bilateral.backends.cuda.grid.edges import read_neighbours
-from bilateral.backends.cuda.grid.grid import Grid
+from bilateral.backends.cuda.grid.edges import Edges, read_neighbours
 from bilateral.backends.cuda.kernel import kernel
 
 _BLOCK = 256
@@ -36,29 +35,41 @@ class Rules(NamedTuple):
     least_mass: float
 
 
-def vertex_kinds(
-    grid: Grid,
-    weight: Tensor,
-    with_data: Tensor | None,
-    blur: tuple[float, float, float],
-    rules: Rules,
-) -> Tensor:
-    """Return the kind of each vertex of a grid with the weights of its strokes: (room,) uint8."""
-    kinds = torch.empty(grid.room, dtype=torch.uint8, device=weight.device)
+class Vertices(NamedTuple):
+    """The vertices of a solve for the strokes' colours."""
+
+    mass: Tensor
+    """(room,) int32: number of pixels of each vertex."""
+    edges: Edges
+    total: Tensor
+    """(1,) int32: number of vertices."""
+    weight: Tensor
+    """(room,): weight of the strokes."""
+    with_data: Tensor | None
+    """(room,) bool: vertices that are connected to a stroke; None: all."""
+    parent: Tensor
+    """(H W,) int32: vertex of each pixel."""
+
+
+def vertex_kinds(vertices: Vertices, blur: tuple[float, float, float], rules: Rules) -> Tensor:
+    """Return the kind of each vertex: (room,) uint8."""
+    mass, edges, total, weight, with_data, _ = vertices
+    room = len(mass)
+    kinds = torch.empty(room, dtype=torch.uint8, device=weight.device)
     connected = kinds if with_data is None else with_data.to(torch.uint8)
-    _kinds[(triton.cdiv(grid.room, _BLOCK),)](
-        grid.mass,
+    _kinds[(triton.cdiv(room, _BLOCK),)](
+        mass,
         weight,
         connected,
-        *grid.edges,
+        *edges,
         kinds,
-        grid.total,
-        grid.room,
+        total,
+        room,
         int(with_data is not None),
         *map(float, blur),
         rules.few,
         rules.small,
-        D=grid.edges.directions,
+        D=edges.directions,
         BLOCK=_BLOCK,
     )
     return kinds

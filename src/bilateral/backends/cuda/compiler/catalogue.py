@@ -21,6 +21,6 @@ def catalogue() -> tuple[Variant, ...]:
     return tuple(map(Variant.from_json, FILE.read_text().splitlines()))
 
 
-def write(variants: list[Variant]) -> None:
+def write(variants: list[Variant], file: Path = FILE) -> None:
     """Write the list."""
-    FILE.write_text("".join(variant.to_json() + "\n" for variant in variants))
+    file.write_text("".join(variant.to_json() + "\n" for variant in variants))

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from bilateral.backends.cuda.constants import constant
 from bilateral.backends.cuda.filters.block_means import (
     BLOCK,
     WIDTH,
@@ -47,6 +48,11 @@ class Scale(NamedTuple):
     edge: float
     """Size of an edge, in the unit of the maps."""
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The numbers that the kernels take, as a tensor of the maps' dtype."""
+        return self.smoothness, 1 / self.sigma, self.anchor, 1 / self.edge
+
 
 def polish(
     image: Tensor,
@@ -54,7 +60,7 @@ def polish(
     target: Tensor | None,
     mass: Tensor | None,
     observation: Observation | None,
-    scale: Scale,
+    numbers: Tensor,
     rounds: int,
     steps: int,
 ) -> Tensor:
@@ -71,11 +77,12 @@ def polish(
     mass : Tensor or None
         (B, 1, H, W): weight of the target.
     observation : Observation or None
-    scale : Scale
+    numbers : Tensor
+        (4,), of `Scale`.
     rounds, steps : int
         Rounds of reweighting, and steps in each.
     """
-    solver = _Solver(image, reference, target, mass, observation, scale)
+    solver = _Solver(image, reference, target, mass, observation, numbers)
     for _ in range(rounds):
         solver.run_round(steps)
     return solver.z.view(image.shape)
@@ -91,7 +98,7 @@ class _Solver:
         target: Tensor | None,
         mass: Tensor | None,
         observation: Observation | None,
-        scale: Scale,
+        numbers: Tensor,
     ) -> None:
         images, channels, height, width = image.shape
         planes, pixels = images * channels, height * width
@@ -116,11 +123,9 @@ class _Solver:
         self._planes = planes
         programs = min(_MAX_PROGRAMS, triton.cdiv(pixels, _PIXELS))
         self._programs = triton.next_power_of_2(programs + 1) // 2
-        edge_numbers = scale.smoothness, 1 / scale.sigma, scale.anchor, 1 / scale.edge
         least_energy = torch.finfo(image.dtype).eps ** 4
-        self._numbers = torch.tensor((*edge_numbers, least_energy), dtype=image.dtype).to(
-            image.device, non_blocking=True
-        )
+        least = constant((least_energy,), image.dtype, image.device)
+        self._numbers = torch.cat([numbers, least])
 
     def run_round(self, steps: int) -> None:
         """Weigh the edges by the present maps, and take some steps of conjugate gradients."""

@@ -74,7 +74,7 @@ def border_votes(
     number : Tensor
         (H W,) int32: at each root of a small region its number, elsewhere -1.
     small : int
-        Number of small regions.
+        Number of small regions, or more.
     classes : int
     """
     height, width = labels.shape

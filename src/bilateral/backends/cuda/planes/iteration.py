@@ -9,6 +9,7 @@ channels have converged. After the V-cycle z = M^-1 r, a step takes three kernel
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -48,6 +49,7 @@ def solve(
     scale: Tensor,
     active: Tensor | None,
     options: PcgOptions,
+    record: Callable[[Callable[[], None]], Callable[[], None]] | None = None,
 ) -> Outcome:
     """Improve x in place until its estimated error is below the tolerance.
 
@@ -64,16 +66,22 @@ def solve(
     active : Tensor, optional
         Whether each vertex may change. None: all may.
     options : PcgOptions
+    record : function, optional
+        Returns a function that launches again what another function launches, in less time.
     """
     if options.max_iterations == 0:
         return Outcome([], converged=False, diverged=False)
     start = None if active is None else x.clone()
     iteration = _Iteration(grid, vcycle, pixel_moments, b, x, scale, active, options)
-    for step in range(1, options.max_iterations + 1):
-        iteration.step()
+    step, again = 0, iteration.step
+    while step < options.max_iterations:
+        again()
+        step += 1
         check = step % _STEPS_PER_CHECK == 0 and options.tolerance >= 0
         if check and bool((iteration.done != 0).all()):
             break
+        if step == _STEPS_PER_CHECK and record is not None:
+            again = record(iteration.step)
     diverged = bool(iteration.diverged.any())
     if diverged:
         iteration.restore_best()

@@ -14,6 +14,8 @@ from bilateral.backends.cuda.planes.fill import Fill
 from bilateral.backends.cuda.planes.vcycle import VCycle
 from bilateral.backends.cuda.solve import components, pcg
 from bilateral.numerics import policy
+from bilateral.torch.cuda.device_memory import can_record
+from bilateral.torch.cuda.graphs import record_briefly
 from bilateral.torch.cuda.planar import loose
 from bilateral.torch.cuda.planar.plane_grid import PlaneGrid
 from bilateral.torch.cuda.system import pcg_options
@@ -135,4 +137,5 @@ class PlaneSystem:
             scale,
             left,
             pcg_options(self._max_iterations if steps is None else steps, tolerance),
+            record=record_briefly if can_record(x) else None,
         )

@@ -8,7 +8,6 @@ ones, all that raises an error or a warning) are refined by the task for arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,9 @@ from bilateral.tasks.depth.polish_noise import FILLED_WEIGHT, MOST_MOVED, polish
 from bilateral.tasks.depth.refine import MOST_SIZES
 from bilateral.tasks.depth.shadows import behind_shadows
 from bilateral.tasks.depth.surfaces import Surfaces, jump_of, least_pixels
-from bilateral.torch.cuda.graphs import Graph
+from bilateral.torch.cuda.device_memory import can_record
+from bilateral.torch.cuda.graphs import record_briefly
+from bilateral.torch.cuda.recorded import recorded
 from bilateral.torch.functional import solve
 from bilateral.torch.inputs import as_array, is_wide
 from bilateral.torch.tasks.polish import polish
@@ -60,11 +61,6 @@ class Input(NamedTuple):
     trust: Tensor
     """(H, W) float32: at most 1, and 0 where the map is unknown."""
     size: float
-
-
-def _record(launch: Callable[[], None]) -> Callable[[], None]:
-    """Record a CUDA graph of what a function launches; return the function that replays it."""
-    return Graph(launch, ready=True).replay
 
 
 class DeviceSurfaces(NamedTuple):
@@ -118,7 +114,8 @@ def refine(
         if unit.inverse:
             x = _behind_shadows(x, confirmed, measured, surfaces)
         rule = surfaces.jump, unit.inverse, fill.GROWTH
-        x = grow_surfaces(x, confirmed, measured, *rule, record=_record if x.is_cuda else None)
+        record = record_briefly if can_record(x) else None
+        x = grow_surfaces(x, confirmed, measured, *rule, record=record)
     x, moved = _snap(x, surfaces, given.image, reference_max)
     kept = surfaces.kept & ~moved
     return size * _polish(x, given.image, kept, noise, reference_max).double()
@@ -128,47 +125,59 @@ def _check(
     given: CameraMap, unknown: tuple[float, ...], reference_max: float | None
 ) -> Input | None:
     """Bring a map to units of its median size; None if it is invalid or of size 0."""
-    image, mask = given.image, given.mask
-    if mask is not None and mask.is_floating_point():
+    if given.mask is not None and given.mask.is_floating_point():
         return None
+    known, trust, numbers = _read(given, unknown, reference_max)
+    ok, number, empty, low, high = numbers.tolist()
+    if not ok or number == 0 or empty >= SUSPICIOUS_ZEROS * number or low + high == 0:
+        return None
+    size = (low + high) / 2
+    z = (known / size).clamp(-MOST_SIZES, MOST_SIZES).float()
+    return Input(z, trust, size)
+
+
+@recorded
+def _read(
+    given: CameraMap, unknown: tuple[float, ...], reference_max: float | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return float64 values, NaN where they do not count, their trust, and numbers for the host.
+
+    The numbers: whether all is valid, known values, zeros, and the two values in the middle.
+    """
+    image, mask = given.image, given.mask
     valid = torch.ones((), dtype=torch.bool, device=given.values.device)
     if image.is_floating_point():
         limited = reference_max is None
         low = validation.LOWEST if limited else -torch.inf
         high = validation.HIGHEST if limited else torch.inf
-        valid &= (image.isfinite() & (image >= low) & (image <= high)).all()
+        valid = valid & (image.isfinite() & (image >= low) & (image <= high)).all()
     values = given.values.to(torch.float64 if is_wide(given.values.dtype) else torch.float32)
     known = values.isfinite()
     for value in unknown:
-        known &= values != value
+        known = known & (values != value)
     if mask is not None:
-        known &= mask != 0
+        known = known & (mask != 0)
     trust = known.float()
     if given.confidence is not None:
         weights = given.confidence.double()
-        valid &= (weights.isfinite() & (weights >= 0)).all()
+        valid = valid & (weights.isfinite() & (weights >= 0)).all()
         largest = weights.amax()
         weights = (weights / torch.where(largest > 0, largest, 1.0)).float()
-        known &= weights > LEAST_WEIGHT
+        known = known & (weights > LEAST_WEIGHT)
         trust = torch.where(known, weights, 0.0)
     sizes = torch.where(known, values.abs(), torch.inf).view(-1).sort().values
     count = known.sum()
     middle = torch.stack([(count - 1).clamp(min=0) // 2, count // 2]).clamp(max=sizes.numel() - 1)
     zeros = (known & (values == 0)).sum()
     numbers = torch.stack([valid.double(), count.double(), zeros.double()])
-    ok, number, empty, low, high = torch.cat([numbers, sizes[middle].double()]).tolist()
-    if not ok or number == 0 or empty >= SUSPICIOUS_ZEROS * number or low + high == 0:
-        return None
-    size = (low + high) / 2
-    z = (values.double() / size).clamp(-MOST_SIZES, MOST_SIZES)
-    return Input(torch.where(trust > 0, z, torch.nan).float(), trust, size)
+    numbers = torch.cat([numbers, sizes[middle].double()])
+    return torch.where(trust > 0, values.double(), torch.nan), trust, numbers
 
 
 def _noise(z: Tensor) -> Noise | None:
     """Estimate the noise by samples; None if they do not suffice or the map was enlarged."""
-    samples = Samples.of(z)
-    parts = [*samples, _changes(z), _changes(z.T), z.isfinite().sum()]
-    on_host = torch.cat([part.reshape(-1).float() for part in parts]).cpu().numpy()
+    samples, parts = _samples(z)
+    on_host = torch.cat(parts).cpu().numpy()
     sizes = np.cumsum([part.numel() for part in parts])[:-1]
     depths, columns, rows, changed_rows, changed_columns, known = np.split(on_host, sizes)
     if known[0] >= enlarged.LEAST_KNOWN * z.numel():
@@ -179,6 +188,14 @@ def _noise(z: Tensor) -> Noise | None:
         depths, columns.reshape(samples.columns.shape), rows.reshape(samples.rows.shape)
     )
     return noise_of(there) if there.suffice() else None
+
+
+@recorded
+def _samples(z: Tensor) -> tuple[Samples, tuple[Tensor, ...]]:
+    """Return samples of a map, and all parts of what the host reads, flat."""
+    samples = Samples.of(z)
+    parts = [*samples, _changes(z), _changes(z.T), z.isfinite().sum()]
+    return samples, tuple(part.reshape(-1).float() for part in parts)
 
 
 def _changes(z: Tensor) -> Tensor:

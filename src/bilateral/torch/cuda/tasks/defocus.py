@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from bilateral import color, validation
+from bilateral.backends.cuda.constants import hold
 from bilateral.backends.cuda.defocus import layers as kernels
 from bilateral.filters.defocus import MAX_RADIUS, SHARP, layer_radii
 from bilateral.tasks.defocus import largest_radius, warn_if_nothing_is_sharp
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
+from bilateral.torch.cuda.device_memory import retry_without_recordings
+from bilateral.torch.cuda.recorded import recorded
 from bilateral.torch.cuda.tasks import photos
 from bilateral.torch.tasks import tensors
 from bilateral.torch.tasks.batches import DefocusBatch
@@ -41,13 +44,8 @@ def _defocus(batch: DefocusBatch, i: int) -> Tensor | None:
     most = min(largest_radius(shape, options["max_radius"]), MAX_RADIUS)
     if photos.white(image, None) is None or depth.dtype == torch.bool:
         return None
-    z = depth.double()
-    valid = (z > 0).all() if kind == "depth" else z.isfinite().all()
-    valid &= photos.check(image, None, any_scale=True)
-    radius = (aperture * (1 / z - 1 / focus if kind == "depth" else z - focus)).clamp(-most, most)
-    size = radius.abs()
-    ranges = torch.stack([*z.aminmax(), *size.aminmax(), valid.double()]).tolist()
-    low, high, least, largest, is_valid = ranges
+    blur, numbers = _measure(image, depth, _Lens(kind, aperture, focus, most))
+    low, high, least, largest, is_valid = numbers.tolist()
     if not is_valid:
         return None
     if aperture == 0:
@@ -56,40 +54,79 @@ def _defocus(batch: DefocusBatch, i: int) -> Tensor | None:
     if largest < SHARP:
         return image
     radii = layer_radii(largest)
-    layers = torch.copysign(_interpolated(size, radii), radius).float()
     coded = not image.dtype.is_floating_point
     if options["linear"] is not None:
         coded = not options["linear"]
+    table = torch.tensor(radii, dtype=blur.dtype).to(blur.device)
+    light, layers, marks = _prepare(image, blur, table, coded)
+    middle = len(radii) - 1
+    present = [k - middle for k, marked in enumerate(marks.tolist()) if marked]
+    corners, rotation = options["blades"] or 0, math.radians(options["rotation"])
+    out = kernels.defocus(light, layers, present, radii, corners, rotation)
+    return _finish(out, image.dtype, coded)
+
+
+class _Lens(NamedTuple):
+    """What blurs."""
+
+    kind: str
+    aperture: float
+    focus: float
+    most: float
+    """The largest radius."""
+
+
+@recorded
+def _measure(image: Tensor, depth: Tensor, lens: _Lens) -> tuple[Tensor, Tensor]:
+    """Return the signed radius of each pixel's blur, and numbers for the host.
+
+    The numbers: the ranges of the depths and of the radii, and whether all is valid.
+    """
+    kind, aperture, focus, most = lens
+    z = depth.double()
+    valid = (z > 0).all() if kind == "depth" else z.isfinite().all()
+    valid = valid & photos.check(image, None, any_scale=True)
+    blur = (aperture * (1 / z - 1 / focus if kind == "depth" else z - focus)).clamp(-most, most)
+    return blur, torch.stack([*z.aminmax(), *blur.abs().aminmax(), valid.double()])
+
+
+@recorded
+def _prepare(
+    image: Tensor, blur: Tensor, radii: Tensor, coded: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return linear light, the layer of each pixel, and which layers pixels belong to."""
+    layers = torch.copysign(_interpolated(blur.abs(), radii), blur).float()
     light = _linear(image) if coded else image.float()
     if not image.dtype.is_floating_point and not coded:
         light = photos.levels(image).float()
-    corners, rotation = options["blades"] or 0, math.radians(options["rotation"])
-    out = kernels.defocus(light, layers, _present(layers, len(radii)), radii, corners, rotation)
-    return _encoded(out, image.dtype) if coded else tensors.as_dtype(out, image.dtype)
+    return light, layers, _present(layers, len(radii))
 
 
-def _interpolated(size: Tensor, radii: list[float]) -> Tensor:
+@recorded
+def _finish(light: Tensor, dtype: torch.dtype, coded: bool) -> Tensor:
+    return _encoded(light, dtype) if coded else tensors.as_dtype(light, dtype)
+
+
+def _interpolated(size: Tensor, table: Tensor) -> Tensor:
     """Return the layer of each radius, linear between the radii of neighbouring layers."""
-    table = torch.tensor(radii, dtype=size.dtype).to(size.device)
-    below = (torch.searchsorted(table, size, right=True) - 1).clamp(0, len(radii) - 2)
+    below = (torch.searchsorted(table, size, right=True) - 1).clamp(0, len(table) - 2)
     low, high = table[below], table[below + 1]
     return below + ((size - low) / (high - low)).clamp(0, 1)
 
 
-def _present(layers: Tensor, levels: int) -> list[int]:
-    """Return the layers that pixels belong to."""
+def _present(layers: Tensor, levels: int) -> Tensor:
+    """Return whether pixels belong to each layer, from the farthest on."""
     middle = levels - 1
     shifted = (layers + middle).clamp(0, 2 * middle)
     both = torch.cat([shifted.floor().flatten(), shifted.ceil().flatten()]).long()
     marks = torch.zeros(2 * levels - 1, dtype=torch.bool, device=layers.device)
-    marks[both] = True
-    return [k - middle for k, marked in enumerate(marks.tolist()) if marked]
+    return marks.index_fill(0, both, True)
 
 
 def _linear(image: Tensor) -> Tensor:
     """Convert sRGB values to linear light, as `color.srgb_to_linear`."""
     if image.dtype in (torch.uint8, torch.uint16):
-        table = _linear_table(image.dtype.itemsize, image.device)
+        table = hold(_linear_table(image.dtype.itemsize, image.device))
         return table[image.to(torch.int32).long()]
     v = image.float()
     curve = ((v.clamp(min=0) + 0.055) / 1.055) ** 2.4
@@ -100,7 +137,7 @@ def _encoded(light: Tensor, dtype: torch.dtype) -> Tensor:
     """Convert linear light to sRGB values, as `color.linear_to_srgb`."""
     if dtype == torch.uint8:
         root = (light.clamp(0, 1).sqrt() * 65535).round().long()
-        return _srgb_table(light.device)[root]
+        return hold(_srgb_table(light.device))[root]
     clipped = light if dtype.is_floating_point else light.clamp(0, 1)
     curve = 1.055 * clipped.clamp(min=0) ** (1 / 2.4) - 0.055
     values = torch.where(clipped <= 0.0031308, clipped * 12.92, curve)

@@ -16,16 +16,18 @@ from bilateral.backends.cuda.colorize import strokes as kernels
 from bilateral.backends.cuda.colorize.colors import colored
 from bilateral.backends.cuda.colorize.strokes import Facts, Strokes
 from bilateral.backends.cuda.filters.domain_transform import domain_transform
+from bilateral.backends.cuda.labels.regions import Regions, find_regions
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.tasks.colorize import policy
 from bilateral.tasks.colorize.presets import PRESETS, Preset
 from bilateral.tasks.colorize.strokes import warn_of_compression
 from bilateral.tasks.colorize.texture import WINDOW
-from bilateral.torch import autograd, inputs
 from bilateral.torch.cpu_filters import FilterOptions
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
+from bilateral.torch.cuda.device_memory import retry_without_recordings
+from bilateral.torch.cuda.recorded import recorded
 from bilateral.torch.cuda.tasks import photos
 from bilateral.torch.cuda.tasks.colorize.specks import recolor
+from bilateral.torch.cuda.tasks.solves import PhotoSolver
 from bilateral.torch.options import LayerOptions
 from bilateral.torch.tasks import tensors
 from bilateral.torch.tasks.batches import ColorizeBatch
@@ -35,15 +37,16 @@ _LEVELS = 255.0
 
 
 class _Picture(NamedTuple):
-    """One photograph with its strokes."""
+    """One photograph with its strokes, as given."""
 
     gray: Tensor
-    """(1 or 3, H, W), floating point."""
+    """(1 or 3, H, W)"""
     white: float
     scribbles: Tensor
-    """(3 or 4, H, W) float32"""
+    """(3 or 4, H, W)"""
     stroke_white: float
     mask: Tensor | None
+    """(H, W)"""
     limits: tuple[float, float]
     """Of valid values of the photograph."""
     stroke_limits: tuple[float, float]
@@ -66,48 +69,50 @@ def _colorize(batch: ColorizeBatch, i: int) -> Tensor | None:
     if picture is None:
         return None
     preset = PRESETS[options["preset"]]
-    found = _strokes(picture, 1 if preset.sigma_texture is None else 2)
+    found = _strokes(picture, preset)
     if found is None:
         return None
-    height, width = found.luma.shape
+    strokes, clipped, regions = found
+    height, width = strokes.luma.shape
     sigma_luma = preset.sigma_luma
     if options["sigma_luma"] is not None:
         sigma_luma = validation.positive("sigma_luma", options["sigma_luma"])
     cell = preset.cell_of((height, width), options["sigma_xy"])
-    if preset.sigma_texture is not None:
-        kernels.add_texture(found.features, found.features[0].mean(dtype=torch.float64), WINDOW)
     smoothness = preset.smoothness if options["smoothness"] is None else options["smoothness"]
     grid = GridOptions(
         cell,
         sigma_luma,
         preset.sigma_texture or sigma_luma,
-        validation.blur("paper", 2 + len(found.features)),
+        validation.blur("paper", 2 + len(strokes.features)),
         _LEVELS,
     )
     layer = LayerOptions(grid, _solve_options(preset))
-    reference, confidence = found.features[None], found.weights[None, None]
-    target = found.chroma.permute(2, 0, 1)[None]
-    lam = inputs.smoothness(smoothness)
-    solved, handle = autograd.solve(reference, target, confidence, lam, None, layer)
+    solver = PhotoSolver(strokes.features)
+    lam = validation.fixed_smoothness(smoothness)
+    chroma = solver.solve(strokes.chroma.permute(2, 0, 1), strokes.weights, lam, layer)
     if preset.recolor_specks:
-        chroma = recolor(solved, handle, (reference, target, confidence, lam), layer, cell)
-    else:
-        chroma = solved[0].contiguous()
+        chroma = recolor(chroma, solver, clipped, regions, grid.blur, cell)
     filter_options = FilterOptions(*preset.filter(cell), 3, picture.white, picture.white)
+    return _filtered(strokes.luma, chroma, filter_options, batch.gray.dtype)
+
+
+@recorded
+def _filtered(luma: Tensor, chroma: Tensor, options: FilterOptions, dtype: torch.dtype) -> Tensor:
+    """Filter the chroma along the luma, and combine both."""
     chroma = domain_transform(
         chroma[None],
         None,
-        found.luma[None, None],
-        filter_options.scale,
-        filter_options.passes,
-        filter_options.limits,
+        luma[None, None],
+        options.scale,
+        options.passes,
+        options.limits,
         False,
     )[0][0]
-    return _colored(found.luma, chroma, picture.white, batch.gray.dtype)
+    return _colored(luma, chroma, options.highest, dtype)
 
 
 def _picture(batch: ColorizeBatch, i: int) -> _Picture | None:
-    """Return a photograph and its strokes in floating point; None if a dtype is not valid."""
+    """Return a photograph and its strokes; None if a dtype is not valid."""
     given, reference_max = batch.gray[i], batch.options["reference_max"]
     scribbles, mask = tensors.at(batch.scribbles, i), tensors.at(batch.mask, i)
     white = photos.white(given, reference_max)
@@ -117,16 +122,16 @@ def _picture(batch: ColorizeBatch, i: int) -> _Picture | None:
         return None
     if mask is not None and mask.dtype.is_floating_point:
         return None
-    gray = given if given.dtype == torch.float64 else given.float()
     checked = given.dtype.is_floating_point and reference_max is None
     checked_strokes = scribbles.dtype.is_floating_point and stroke_white == 1
+    real = torch.float64 if given.dtype == torch.float64 else torch.float32
     return _Picture(
-        gray.contiguous(),
+        given,
         white,
-        scribbles.float().contiguous(),
+        scribbles,
         stroke_white,
-        None if mask is None else (mask != 0).to(torch.uint8).contiguous(),
-        _limits(gray.dtype, checked),
+        mask,
+        _limits(real, checked),
         _limits(torch.float32, checked_strokes),
     )
 
@@ -138,8 +143,11 @@ def _limits(dtype: torch.dtype, checked: bool) -> tuple[float, float]:
     return torch.finfo(dtype).min, torch.finfo(dtype).max
 
 
-def _strokes(picture: _Picture, features: int) -> Strokes | None:
-    """Find the strokes; None if there are none, or if the picture or they are not valid."""
+def _strokes(picture: _Picture, preset: Preset) -> tuple[Strokes, Tensor, Regions] | None:
+    """Find the strokes, the clipped luma and its regions.
+
+    None if there are no strokes, or if the picture or they are not valid.
+    """
     mode = kernels.DIFFERENCE
     if picture.mask is not None:
         mode = kernels.MASK
@@ -147,6 +155,20 @@ def _strokes(picture: _Picture, features: int) -> Strokes | None:
         alpha = picture.scribbles[3]
         if not bool((alpha == alpha[0, 0]).all()):
             mode = kernels.ALPHA
+    found = _read(picture, mode, 1 if preset.sigma_texture is None else 2)
+    strokes = found[0]
+    facts = Facts(*strokes.counts.tolist())
+    swapped = facts.coloured > 0 and facts.coloured_strokes == 0
+    if facts.strokes == 0 or facts.invalid or facts.invalid_strokes or swapped:
+        return None
+    if mode == kernels.DIFFERENCE:
+        warn_of_compression(facts.strokes / strokes.luma.numel(), stacklevel=8)
+    return found
+
+
+@recorded
+def _read(picture: _Picture, mode: int, features: int) -> tuple[Strokes, Tensor, Regions]:
+    """Find the strokes, the texture as a second feature, the clipped luma and its regions."""
     numbers = kernels.Numbers(
         picture.white,
         picture.stroke_white,
@@ -156,16 +178,21 @@ def _strokes(picture: _Picture, features: int) -> Strokes | None:
         policy.MAX_GRAY_CHROMA,
         tuple(color.RGB_TO_YUV.ravel().tolist()),
     )
+    real = torch.float64 if picture.gray.dtype == torch.float64 else torch.float32
+    mask = None if picture.mask is None else (picture.mask != 0).to(torch.uint8).contiguous()
     found = kernels.find_strokes(
-        picture.gray, picture.scribbles, picture.mask, mode, features, numbers
+        picture.gray.to(real).contiguous(),
+        picture.scribbles.float().contiguous(),
+        mask,
+        mode,
+        features,
+        numbers,
     )
-    facts = Facts(*found.counts.tolist())
-    swapped = facts.coloured > 0 and facts.coloured_strokes == 0
-    if facts.strokes == 0 or facts.invalid or facts.invalid_strokes or swapped:
-        return None
-    if mode == kernels.DIFFERENCE:
-        warn_of_compression(facts.strokes / found.luma.numel(), stacklevel=8)
-    return found
+    if features > 1:
+        mean = found.features[0].mean(dtype=torch.float64)
+        kernels.add_texture(found.features, mean, WINDOW)
+    clipped = found.features[0].clamp(0, policy.MAX_LEVEL).float()
+    return found, clipped, find_regions(clipped, policy.SAME_LUMA)
 
 
 def _solve_options(preset: Preset) -> SolveOptions:

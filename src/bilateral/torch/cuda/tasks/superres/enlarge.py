@@ -1,10 +1,12 @@
 """Enlarge depth maps on a CUDA device, one after the other: `tasks.superres_depth` for tensors.
 
-The host reads a few numbers: whether the input is valid, the noise of the map and of its half, and
-the errors of the solves.
+The host reads a few numbers: first whether the input is valid, with the noise of the map and of its
+half, then the errors of the solves. Everything between these reads is a recorded function.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,12 +15,21 @@ from bilateral import validation
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.tasks.superres import policy
 from bilateral.torch import autograd, inputs
-from bilateral.torch.cuda.recording_cache import retry_without_recordings
+from bilateral.torch.cuda.device_memory import retry_without_recordings
+from bilateral.torch.cuda.recorded import recorded
 from bilateral.torch.cuda.tasks import photos
-from bilateral.torch.cuda.tasks.superres.fit import LowResolution, Scene, fit_block_means
-from bilateral.torch.cuda.tasks.superres.maps import bicubic, spread, support
+from bilateral.torch.cuda.tasks.superres import noise, trust
+from bilateral.torch.cuda.tasks.superres.fit import (
+    LowResolution,
+    Photo,
+    Scene,
+    fit_block_means,
+    numbers_of,
+    smooth,
+    start_data,
+)
+from bilateral.torch.cuda.tasks.superres.maps import spread
 from bilateral.torch.cuda.tasks.superres.noise import MapNoise
-from bilateral.torch.cuda.tasks.superres.trust import blend_with_bicubic
 from bilateral.torch.options import LayerOptions
 from bilateral.torch.tasks import tensors
 from bilateral.torch.tasks.batches import SuperresBatch
@@ -34,6 +45,33 @@ def enlarge(batch: SuperresBatch) -> Tensor:
     return torch.stack(large)
 
 
+class _Input(NamedTuple):
+    """One map in the dtype of the computation, and its photograph."""
+
+    low: Tensor
+    """(h, w)"""
+    known: Tensor
+    weights: Tensor
+    """Relative to the largest; 0 where the map is unknown."""
+    photo: Tensor
+    """(C, H, W), extended to whole blocks."""
+
+
+class _Rules(NamedTuple):
+    """How to read a map."""
+
+    dtype: torch.dtype
+    invalid: tuple[float, ...]
+    reference_max: float | None
+    shape: tuple[int, int]
+    """Of whole blocks."""
+    best: bool
+
+
+_CHECKS = 3
+"""Numbers that tell whether a map is valid, has zeros and is complete."""
+
+
 def _enlarge(batch: SuperresBatch, i: int) -> Tensor | None:
     """Enlarge one map; None if it is not valid."""
     options = batch.options
@@ -42,39 +80,67 @@ def _enlarge(batch: SuperresBatch, i: int) -> Tensor | None:
     if white is None:
         return None
     wide = inputs.is_wide(depth.dtype) or inputs.is_wide(batch.dtype)
-    low = depth.to(torch.float64 if wide else torch.float32)
-    known = low.isfinite()
-    for value in validation.number_list("invalid", options["invalid"]):
-        known &= depth != value
-    weights = torch.ones_like(low)
-    if batch.confidence is not None:
-        weights = tensors.at(batch.confidence, i).to(low.dtype)
-    valid = weights.isfinite().all() & (weights >= 0).all()
-    known &= weights > 0
-    valid &= known.any() & photos.check(reference, options["reference_max"])
-    zeros = (known & (low == 0)).any()
-    is_valid, some_zeros, complete = torch.stack([valid, zeros, known.all()]).tolist()
+    size = reference.shape[1], reference.shape[2]
+    shape = depth.shape[0], depth.shape[1]
+    padded = validation.enlarged_shape("factor", options["factor"], shape, size)
+    rules = _Rules(
+        torch.float64 if wide else torch.float32,
+        tuple(validation.number_list("invalid", options["invalid"])),
+        options["reference_max"],
+        padded,
+        options["preset"] == "best",
+    )
+    confidence = None if batch.confidence is None else tensors.at(batch.confidence, i)
+    given, numbers_there = _read(depth, reference, confidence, rules)
+    numbers = numbers_there.tolist()
+    is_valid, some_zeros, complete = numbers[:_CHECKS]
     if not is_valid:
         return None
     if some_zeros:
-        host = low.cpu().numpy()
-        validation.warn_of_zeros("depth_lowres", host, known.cpu().numpy(), stacklevel=7)
-    factor = options["factor"]
-    size = reference.shape[1], reference.shape[2]
-    padded = validation.enlarged_shape("factor", factor, tuple(low.shape), size)
-    photo = _extended(photos.levels(reference), padded)
-    weights = torch.where(known, weights / torch.where(known, weights, 0).amax(), 0)
-    values = low if complete else _filled(low, known)
-    preset = options["preset"]
-    x = (
-        _enlarge_best(values, weights, photo, white)
-        if preset == "best"
-        else _start(values, weights, Scene(photo, white), as_in_paper=preset == "paper")
-    )
+        host = given.low.cpu().numpy()
+        validation.warn_of_zeros("depth_lowres", host, given.known.cpu().numpy(), stacklevel=7)
+    values = given.low if complete else _filled(given.low, given.known)
+    low, photo = LowResolution(values, given.weights), Photo(given.photo, white)
+    if rules.best:
+        x = _enlarge_best(low, photo, numbers[_CHECKS:])
+    else:
+        as_in_paper = options["preset"] == "paper"
+        x = smooth(_start(low, Scene(photo), photo, as_in_paper=as_in_paper), photo)
     x = x[: size[0], : size[1]]
     if options["keep_holes"]:
-        x = _with_holes(x, low, known, padded, batch)
+        x = _with_holes(x, given.low, given.known, padded, batch)
     return tensors.as_dtype(x, batch.dtype)
+
+
+@recorded
+def _read(
+    depth: Tensor, reference: Tensor, confidence: Tensor | None, rules: _Rules
+) -> tuple[_Input, Tensor]:
+    """Check one map and measure it: (N,) float64 numbers for the host."""
+    low = depth.to(rules.dtype)
+    known = low.isfinite()
+    for value in rules.invalid:
+        known = known & (depth != value)
+    weights = torch.ones_like(low) if confidence is None else confidence.to(low.dtype)
+    valid = weights.isfinite().all() & (weights >= 0).all()
+    known = known & (weights > 0)
+    valid = valid & known.any() & photos.check(reference, rules.reference_max)
+    zeros = (known & (low == 0)).any()
+    photo = _extended(photos.levels(reference), rules.shape)
+    weights = torch.where(known, weights / torch.where(known, weights, 0).amax(), 0)
+    numbers = [torch.stack([valid, zeros, known.all()]).double()]
+    if rules.best:
+        numbers.append(noise.measure(low, weights > 0))
+        if _is_tested(low.shape):
+            half, whole = trust.halve(torch.where(known, low, 0), weights > 0)
+            numbers += [noise.measure(half, whole), trust.photo_numbers(photo)]
+            numbers.append(whole.any().double()[None])
+    return _Input(low, known, weights, photo), torch.cat(numbers)
+
+
+def _is_tested(shape: tuple[int, ...]) -> bool:
+    """Whether a map is large enough to measure the trust in its photograph."""
+    return min(shape) >= policy.LEAST_SIZE
 
 
 def _extended(photo: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -99,23 +165,44 @@ def _filled(low: Tensor, known: Tensor) -> Tensor:
     return torch.where(known, low, smooth[0, 0])
 
 
-def _start(low: Tensor, weights: Tensor, scene: Scene, *, as_in_paper: bool) -> Tensor:
-    """Enlarge by the paper's pipeline, with the paper's steps or solved to convergence."""
-    target = bicubic(low, scene.shape)
-    confidence = support(weights, scene.shape)
-    return scene.smooth(scene.solve(target, confidence, policy.SMOOTHNESS, as_in_paper=as_in_paper))
+def _start(low: LowResolution, scene: Scene, photo: Photo, *, as_in_paper: bool) -> Tensor:
+    """Solve as the paper's pipeline does, with the paper's steps or to convergence."""
+    target, confidence = start_data(low, photo.shape)
+    return scene.solve(target, confidence, policy.SMOOTHNESS, as_in_paper=as_in_paper)
 
 
-def _enlarge_best(values: Tensor, weights: Tensor, photo: Tensor, white: float) -> Tensor:
+def _enlarge_best(low: LowResolution, photo: Photo, measured: list[float]) -> Tensor:
     """Fit block means with the photograph, and fall back to bicubic where it does not help."""
+    of_map = MapNoise.of(measured[: noise.NUMBERS])
+    numbers = numbers_of(of_map, low.shape, photo)
+    if not _is_tested(low.shape):
+        return _guided(low, photo, _on_device(numbers, low.values))
+    half, small = trust.halved(low, photo.pixels)
+    small_photo = Photo(small, photo.white)
+    of_half = MapNoise.of(measured[noise.NUMBERS : 2 * noise.NUMBERS])
+    variance, steps, any_whole = measured[2 * noise.NUMBERS :]
+    half_numbers = numbers_of(of_half, half.shape, small_photo)
+    coherence = policy.coherence(variance, steps)
+    rules = trust.rules_of(of_map.level, of_map.noisiness, coherence, any_whole=any_whole > 0)
+    both = _on_device([*numbers, *half_numbers, *rules], low.values)
+    parts = torch.split(both, [len(numbers), len(half_numbers), len(rules)])
+    guided = low.values
+    if any_whole > 0:
+        guided = _guided(half, small_photo, parts[1])
+    x = _guided(low, photo, parts[0])
+    return trust.blend_with_bicubic(x, low, parts[0], guided, half, *parts[1:])
 
-    def guided(low: LowResolution, photo: Tensor) -> Tensor:
-        scene = Scene(photo, white)
-        start = _start(low.values, low.weights, scene, as_in_paper=False)
-        return fit_block_means(start, low, scene)
 
-    low = LowResolution(values, weights, MapNoise.of(values, weights > 0))
-    return blend_with_bicubic(guided(low, photo), low, photo, guided)
+def _guided(low: LowResolution, photo: Photo, numbers: Tensor) -> Tensor:
+    """Enlarge with a photograph."""
+    scene = Scene(photo)
+    start = _start(low, scene, photo, as_in_paper=False)
+    return fit_block_means(start, low, scene, photo, numbers)
+
+
+def _on_device(numbers: list[float], like: Tensor) -> Tensor:
+    """Return float64 numbers on the device of a tensor."""
+    return torch.tensor(numbers, dtype=torch.float64).to(like.device, non_blocking=True)
 
 
 def _with_holes(

@@ -1,4 +1,8 @@
-"""Fit the block means of a map to the data within their noise: `block_fit` for tensors."""
+"""Fit the block means of a map to the data within their noise: `block_fit` for tensors.
+
+Between two solves, everything is one recorded function. The numbers of the rules, which change from
+map to map, are a tensor.
+"""
 
 from __future__ import annotations
 
@@ -13,76 +17,42 @@ from bilateral.backends.cuda.filters.domain_transform import domain_transform
 from bilateral.numerics.options import GridOptions, SolveOptions
 from bilateral.tasks.superres import policy
 from bilateral.tasks.superres.policy import PolishRule
-from bilateral.torch import autograd, inputs
 from bilateral.torch.cpu_filters import FilterOptions
-from bilateral.torch.cuda.tasks.superres.maps import bilinear, reduce_map, spread
-from bilateral.torch.cuda.tasks.superres.noise import MapNoise
+from bilateral.torch.cuda.recorded import recorded
+from bilateral.torch.cuda.tasks.solves import PhotoSolver
+from bilateral.torch.cuda.tasks.superres.maps import (
+    bicubic,
+    bilinear,
+    reduce_map,
+    spread,
+    support,
+)
+from bilateral.torch.cuda.tasks.superres.noise import MapNoise, levels_at
 from bilateral.torch.options import LayerOptions
 
-
-class Scene:
-    """A photograph (C, H, W) and its white; all solves on it share one grid."""
-
-    def __init__(self, photo: Tensor, white: float) -> None:
-        self.photo, self.white = photo, white
-        self._grid: Tensor | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Height and width."""
-        return self.photo.shape[1], self.photo.shape[2]
-
-    def solve(
-        self, target: Tensor, confidence: Tensor, smoothness: float, *, as_in_paper: bool = False
-    ) -> Tensor:
-        """Solve for a map (H, W)."""
-        cells = GridOptions(
-            *policy.SIGMAS, validation.blur("paper", 2 + len(self.photo)), self.white
-        )
-        solve = SolveOptions()
-        if as_in_paper:
-            solve = SolveOptions(
-                preconditioner="pyramid",
-                initial="pyramid",
-                max_iterations=policy.PAPER_STEPS,
-                fixed_steps=True,
-            )
-        y, self._grid = autograd.solve(
-            self.photo[None],
-            target[None, None],
-            confidence[None, None],
-            inputs.smoothness(smoothness),
-            self._grid,
-            LayerOptions(cells, solve),
-        )
-        return y[0, 0]
-
-    def smooth(self, x: Tensor) -> Tensor:
-        """Remove the blocks of grid cells and the noise of single vertices, as in the paper."""
-        options = FilterOptions(*policy.FILTER_SIGMAS, 3, self.white, self.white)
-        arguments = x[None, None], None, self.photo[None], options.scale, options.passes
-        filtered, _ = domain_transform(*arguments, options.limits, False)
-        return median.median(filtered[0], policy.MEDIAN_SIZE)[0]
+_TABLE = 2 * policy.BINS
+_OF_PASS = 5
+"""Numbers of a polish: the gain of the data, and those of the kernels."""
 
 
 class LowResolution(NamedTuple):
-    """A low-resolution map (h, w) without holes, the weights of its values, and its noise."""
+    """A low-resolution map (h, w) without holes, and the weights of its values."""
 
     values: Tensor
     weights: Tensor
-    noise: MapNoise
 
     @property
     def shape(self) -> tuple[int, int]:
         """Height and width."""
         return self.values.shape[0], self.values.shape[1]
 
-    def observe(self, means: Tensor, gain: float) -> Tensor:
+    def observe(self, means: Tensor, table: Tensor, gain: Tensor) -> Tensor:
         """Return the weights of the data by the inverse variance of their noise.
 
-        `means` are those of the present estimate over the blocks; typical data weigh `gain`.
+        `means` are those of the present estimate over the blocks, and `table` is that of the noise;
+        typical data weigh `gain`.
         """
-        levels = self.noise.levels(means)
+        levels = levels_at(table, means)
         known = self.weights > 0
         ordered, _ = torch.where(known, levels, torch.inf).flatten().sort()
         count = known.sum()
@@ -92,22 +62,114 @@ class LowResolution(NamedTuple):
         return gain * self.weights * relative
 
 
-def fit_block_means(x: Tensor, low: LowResolution, scene: Scene) -> Tensor:
-    """Improve the estimate x: rounds on the grid, then on the pixels from coarse to fine."""
-    gain = policy.round_gain(low.noise.noisiness)
+class Photo(NamedTuple):
+    """A photograph (C, H, W) and its white."""
+
+    pixels: Tensor
+    white: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.pixels.shape[1], self.pixels.shape[2]
+
+
+class Scene:
+    """A photograph; all solves on it share one grid."""
+
+    def __init__(self, photo: Photo) -> None:
+        self._solver = PhotoSolver(photo.pixels)
+        blur = validation.blur("paper", 2 + len(photo.pixels))
+        self._cells = GridOptions(*policy.SIGMAS, blur, photo.white)
+
+    def solve(
+        self, target: Tensor, confidence: Tensor, smoothness: float, *, as_in_paper: bool = False
+    ) -> Tensor:
+        """Solve for a map (H, W)."""
+        options = SolveOptions()
+        if as_in_paper:
+            options = SolveOptions(
+                preconditioner="pyramid",
+                initial="pyramid",
+                max_iterations=policy.PAPER_STEPS,
+                fixed_steps=True,
+            )
+        layer = LayerOptions(self._cells, options)
+        return self._solver.solve(target[None], confidence, smoothness, layer)[0]
+
+
+def numbers_of(noise: MapNoise, low: tuple[int, int], photo: Photo) -> list[float]:
+    """Return the numbers of the rules for a map of this size and noise."""
+    shapes = [*reversed(policy.coarse_shapes(photo.shape, low)), photo.shape]
+    numbers = [*noise.table, policy.round_gain(noise.noisiness), 1 - noise.noisiness]
+    for height, width in shapes:
+        rule = PolishRule.of(noise.level, noise.slope, height * width, low[0] * low[1])
+        sigma = rule.sigma_rgb * (photo.white / 255)
+        scale = polish.Scale(rule.smoothness, sigma, rule.anchor, rule.scale)
+        numbers += [rule.gain, *scale.numbers]
+    return numbers
+
+
+def unnoisiness(numbers: Tensor) -> Tensor:
+    """Return 1 minus the noisiness."""
+    return numbers[_TABLE + 1]
+
+
+@recorded
+def start_data(low: LowResolution, shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Return target and confidence of the first solve."""
+    return bicubic(low.values, shape), support(low.weights, shape)
+
+
+@recorded
+def smooth(x: Tensor, photo: Photo) -> Tensor:
+    """Remove the blocks of grid cells and the noise of single vertices, as in the paper."""
+    return _smooth(x, photo)
+
+
+def _smooth(x: Tensor, photo: Photo) -> Tensor:
+    options = FilterOptions(*policy.FILTER_SIGMAS, 3, photo.white, photo.white)
+    arguments = x[None, None], None, photo.pixels[None], options.scale, options.passes
+    filtered, _ = domain_transform(*arguments, options.limits, False)
+    return median.median(filtered[0], policy.MEDIAN_SIZE)[0]
+
+
+@recorded
+def round_data(
+    solved: Tensor, low: LowResolution, photo: Photo, numbers: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return target and confidence of the next round on the grid, after the last solution."""
+    x = _smooth(solved, photo)
     anchor = policy.round_anchor(low.values.numel(), x.numel())
+    means = reduce_map(x, low.shape)
+    weights = low.observe(means, numbers[:_TABLE], numbers[_TABLE])
+    total = spread(weights, photo.shape) + anchor
+    # confidence * target = confidence * x + correction, and all of x has the anchor's weight
+    target = x + spread(weights * (low.values - means), photo.shape) / total
+    return target, total
+
+
+@recorded
+def fit_on_pixels(solved: Tensor, low: LowResolution, photo: Photo, numbers: Tensor) -> Tensor:
+    """Improve the solution of the last round on the pixels, from coarse to fine."""
+    x = _smooth(solved, photo)
+    passes = numbers[_TABLE + 2 :].view(-1, _OF_PASS)
+    small = _pyramid(photo.pixels, low.shape, x.dtype)
+    for i, pixels in enumerate(reversed(small)):
+        reduced = reduce_map(x, (pixels.shape[1], pixels.shape[2]))
+        coarse = Photo(pixels, photo.white)
+        change = _polish(reduced, low, coarse, numbers, passes[i], policy.COARSE_PASS) - reduced
+        x = _smooth(x + bilinear(change, photo.shape), photo)
+    return _polish(x, low, photo, numbers, passes[-1], policy.FINE_PASS)
+
+
+def fit_block_means(
+    x: Tensor, low: LowResolution, scene: Scene, photo: Photo, numbers: Tensor
+) -> Tensor:
+    """Improve the first solution x: rounds on the grid, then on the pixels."""
     for _ in range(policy.ROUNDS):
-        means = reduce_map(x, low.shape)
-        weights = low.observe(means, gain)
-        total = spread(weights, scene.shape) + anchor
-        # confidence * target = confidence * x + correction, and all of x has the anchor's weight
-        target = x + spread(weights * (low.values - means), scene.shape) / total
-        x = scene.smooth(scene.solve(target, total, policy.ROUND_SMOOTHNESS))
-    for photo in reversed(_pyramid(scene.photo, low.shape, x.dtype)):
-        reduced = reduce_map(x, (photo.shape[1], photo.shape[2]))
-        change = _polish(reduced, low, photo, scene.white, policy.COARSE_PASS) - reduced
-        x = scene.smooth(x + bilinear(change, scene.shape))
-    return _polish(x, low, scene.photo, scene.white, policy.FINE_PASS)
+        x = scene.solve(*round_data(x, low, photo, numbers), policy.ROUND_SMOOTHNESS)
+    return fit_on_pixels(x, low, photo, numbers)
 
 
 def _pyramid(photo: Tensor, least: tuple[int, int], dtype: torch.dtype) -> list[Tensor]:
@@ -124,19 +186,22 @@ def as_real(photo: Tensor) -> Tensor:
 
 
 def _polish(
-    x: Tensor, low: LowResolution, photo: Tensor, white: float, effort: tuple[int, int]
+    x: Tensor,
+    low: LowResolution,
+    photo: Photo,
+    numbers: Tensor,
+    of_pass: Tensor,
+    effort: tuple[int, int],
 ) -> Tensor:
     """Polish x on the graph of pixels, with the block means as data."""
-    rule = PolishRule.of(low.noise.level, low.noise.slope, x.numel(), low.values.numel())
-    weights = low.observe(reduce_map(x, low.shape), rule.gain)
-    scale = polish.Scale(rule.smoothness, rule.sigma_rgb * (white / 255), rule.anchor, rule.scale)
+    weights = low.observe(reduce_map(x, low.shape), numbers[:_TABLE], of_pass[0])
     polished = polish.polish(
         x[None, None],
-        photo[None].to(x.dtype),
+        photo.pixels[None].to(x.dtype),
         None,
         None,
         polish.Observation(low.values, weights.to(x.dtype)),
-        scale,
+        of_pass[1:].to(x.dtype),
         *effort,
     )
     return polished[0, 0]

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bilateral.backends.cuda.constants import hold
 from bilateral.backends.cuda.filters.block_means import block_means, spread_blocks
 from bilateral.backends.cuda.filters.resample import Samples, resample
 from bilateral.filters import resize
@@ -53,7 +54,7 @@ def _gaussian_samples(size: int, length: int) -> Iterator[Any]:
 
 def _interpolate(values: Tensor, shape: tuple[int, int], along: Along) -> Tensor:
     rows, columns = (
-        _table(along, size, length, values.dtype, values.device)
+        hold(_table(along, size, length, values.dtype, values.device))
         for size, length in zip(values.shape, shape, strict=True)
     )
     return resample(values[None], rows, columns)[0]

@@ -1,6 +1,7 @@
 """Measure the noise of a low-resolution map: `tasks.superres.noise` for tensors.
 
-The host reads the noise once, with the numbers that decide what else to compute.
+The device measures, and the host, which reads the numbers of several maps at once, applies the
+rules.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from bilateral.backends.cuda.constants import constant
 from bilateral.tasks.superres import policy
+
+_SCALARS = 9
+NUMBERS = _SCALARS + 2 * policy.BINS
+"""Number of numbers of `measure`."""
 
 
 class MapNoise(NamedTuple):
@@ -20,46 +26,30 @@ class MapNoise(NamedTuple):
     level: float
     slope: float
     roughness: float
-    centres: Tensor
-    """(N,) float64: rising values, of which the noise is known; empty if it is nowhere."""
-    levels_at: Tensor
-    """(N,) float64: the standard deviation of the noise at each of them."""
+    centres: tuple[float, ...]
+    """Rising values; the last one is repeated if there are few residuals."""
+    levels: tuple[float, ...]
+    """The standard deviation of the noise at each of them."""
 
     @classmethod
-    def of(cls, low: Tensor, known: Tensor) -> MapNoise:
-        """Measure a map (h, w)."""
-        v = torch.where(known, low, torch.nan).double()
-        residuals, values = _mixed_differences(v, 1)
-        near, count = _median_level(residuals)
-        far, _ = _median_level(_mixed_differences(v, 2)[0])
-        steps = torch.cat([v.diff(dim=axis).abs().flatten() for axis in (0, 1)])
-        step, steps_count = _median(steps)
-        square = steps.square().nansum() / steps_count.clamp(min=1)
-        of_values, _ = values.sort()
-        numbers = torch.stack(
-            [
-                near,
-                far,
-                step,
-                square,
-                count.double(),
-                *_percentiles(v.flatten().sort().values, known.sum()),
-                *_percentiles(of_values, count),
-            ]
-        ).tolist()
-        near_, far_, step_, square_, count_, low_, high, low_value, high_value = numbers
-        gain = math.sqrt(policy.noise_share(near_, far_))
-        level = policy.MEDIAN_LEVEL * near_ * gain
-        least = policy.least_level(low_, high)
-        centres, levels = _levels(
-            residuals, values, int(count_), gain, policy.least_level(low_value, high_value)
-        )
+    def of(cls, numbers: list[float]) -> MapNoise:
+        """Apply the rules to the numbers of `measure`."""
+        near, far, step, square, count, low, high, low_value, high_value = numbers[:_SCALARS]
+        centres = numbers[_SCALARS : _SCALARS + policy.BINS]
+        magnitudes = numbers[_SCALARS + policy.BINS :]
+        gain = math.sqrt(policy.noise_share(near, far))
+        level = policy.MEDIAN_LEVEL * near * gain
+        least = policy.least_level(low, high)
+        least_there = policy.least_level(low_value, high_value)
+        levels = [max(policy.MEDIAN_LEVEL * gain * size, least_there) for size in magnitudes]
+        if count == 0:
+            levels = [max(level, least)] * policy.BINS
         return cls(
             max(level, least),
-            policy.slope(step_, level or least),
-            math.sqrt(square_ / 2),
-            centres,
-            levels,
+            policy.slope(step, level or least),
+            math.sqrt(square / 2),
+            tuple(centres),
+            tuple(levels),
         )
 
     @property
@@ -67,20 +57,49 @@ class MapNoise(NamedTuple):
         """1 for a noisy map, and less for one whose differences are mostly surface."""
         return policy.noisiness(self.level, self.roughness)
 
-    def levels(self, values: Tensor) -> Tensor:
-        """Return the standard deviation of the noise at pixels with these values."""
-        if len(self.centres) == 0:
-            return torch.full_like(values, self.level)
-        at = values.double()
-        if len(self.centres) == 1:
-            return self.levels_at[0].expand_as(at).to(values.dtype)
-        last = len(self.centres) - 2
-        i = (torch.searchsorted(self.centres, at, right=True) - 1).clamp(0, last)
-        low, high = self.centres[i], self.centres[i + 1]
-        width = high - low
-        share = ((at - low) / torch.where(width > 0, width, 1)).clamp(0, 1)
-        below, above = self.levels_at[i], self.levels_at[i + 1]
-        return (below + share * (above - below)).to(values.dtype)
+    @property
+    def table(self) -> list[float]:
+        """Centres and levels, one after another, as `levels_at` takes them."""
+        return [*self.centres, *self.levels]
+
+
+def levels_at(table: Tensor, values: Tensor) -> Tensor:
+    """Return the standard deviation of the noise at pixels with these values.
+
+    `table` (2 BINS,) is that of `MapNoise`, in float64.
+    """
+    centres, levels = table.view(2, policy.BINS)
+    at = values.double()
+    i = (torch.searchsorted(centres, at, right=True) - 1).clamp(0, policy.BINS - 2)
+    low, high = centres[i], centres[i + 1]
+    width = high - low
+    share = ((at - low) / torch.where(width > 0, width, 1)).clamp(0, 1)
+    below, above = levels[i], levels[i + 1]
+    found: Tensor = below + share * (above - below)
+    return found.to(values.dtype)
+
+
+def measure(low: Tensor, known: Tensor) -> Tensor:
+    """Return the (NUMBERS,) float64 numbers of a map (h, w) that `MapNoise` needs."""
+    v = torch.where(known, low, torch.nan).double()
+    residuals, values = _mixed_differences(v, 1)
+    magnitudes = residuals.abs()
+    near, count = _median(magnitudes)
+    far, _ = _median(_mixed_differences(v, 2)[0].abs())
+    steps = torch.cat([v.diff(dim=axis).abs().flatten() for axis in (0, 1)])
+    step, steps_count = _median(steps)
+    square = steps.square().nansum() / steps_count.clamp(min=1)
+    ordered, order = values.sort(stable=True)
+    numbers = [
+        near,
+        far,
+        step,
+        square,
+        count.double(),
+        *_percentiles(v.flatten().sort().values, known.sum()),
+        *_percentiles(ordered, count),
+    ]
+    return torch.cat([torch.stack(numbers), *_bins(ordered, magnitudes[order], count)])
 
 
 def _mixed_differences(v: Tensor, distance: int) -> tuple[Tensor, Tensor]:
@@ -104,47 +123,41 @@ def _median(values: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(count > 0, ordered[middle].mean(), 0), count
 
 
-def _median_level(residuals: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the median magnitude of residuals, and the number of those that are finite."""
-    return _median(residuals.abs())
-
-
 def _percentiles(ordered: Tensor, count: Tensor) -> list[Tensor]:
     """Return percentiles of the first `count` values, which rise; 0 if there are none."""
     if ordered.numel() == 0:
         return [ordered.new_zeros(())] * len(policy.PERCENTILES)
-    out = []
-    for percent in policy.PERCENTILES:
-        place = (count - 1).clamp(min=0) * (percent / 100)
-        below = place.floor().long()
-        above = (below + 1).clamp(max=len(ordered) - 1)
-        low, share = ordered[below], place - below
-        value = torch.where(share > 0, low + share * (ordered[above] - low), low)
-        out.append(torch.where(count > 0, value, 0))
-    return out
+    percents = constant(policy.PERCENTILES, torch.float64, ordered.device)
+    place = (count - 1).clamp(min=0) * (percents / 100)
+    below = place.floor().long()
+    above = (below + 1).clamp(max=len(ordered) - 1)
+    low, share = ordered[below], place - below
+    value = torch.where(share > 0, low + share * (ordered[above] - low), low)
+    return list(torch.where(count > 0, value, 0))
 
 
-def _levels(
-    residuals: Tensor, values: Tensor, count: int, gain: float, least: float
-) -> tuple[Tensor, Tensor]:
-    """Return the middle of each range of values, and the level of the noise there.
+def _bins(ordered: Tensor, magnitudes: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the median value of each bin of values, and its median magnitude: (BINS,) each.
 
-    `count` residuals are finite; they are multiplied by `gain`.
+    `count` values are finite. They rise, and each has a magnitude; the last bin is repeated.
     """
-    if count == 0:
-        return values.new_empty(0), values.new_empty(0)
-    ordered, order = values.sort(stable=True)
-    bins = policy.bins(count)
-    sizes = [count // bins + (k < count % bins) for k in range(bins)]
-    starts = [sum(sizes[:k]) for k in range(bins)]
-    most = max(sizes)
-    size = torch.tensor(sizes, device=values.device)[:, None]
-    start = torch.tensor(starts, device=values.device)[:, None]
-    column = torch.arange(most, device=values.device)[None]
-    place = (start + column).clamp(max=count - 1)
-    magnitudes = residuals.abs()[order[place]]
-    magnitudes, _ = torch.where(column < size, magnitudes, torch.inf).sort(dim=1)
-    middle = torch.cat([(size - 1) // 2, size // 2], 1)
-    centres = ordered[start + middle].mean(1)
-    levels = policy.MEDIAN_LEVEL * gain * magnitudes.gather(1, middle).mean(1)
-    return centres, levels.clamp(min=least)
+    most = policy.BINS
+    if len(ordered) == 0:
+        return ordered.new_zeros(most), ordered.new_zeros(most)
+    k = constant(tuple(range(most)), torch.int64, ordered.device)
+    bins = policy.bins_of(count)
+    bin_ = torch.minimum(k, bins - 1)
+    size, more = count // bins, count % bins
+    start, sizes = bin_ * size + torch.minimum(bin_, more), size + (bin_ < more).long()
+    rank = torch.arange(len(ordered), device=ordered.device)
+    # Sorted by bins, and by magnitudes in each; what is not finite comes last.
+    of_rank = torch.searchsorted(start, rank, right=True)
+    of_rank = torch.where(rank < count, of_rank, most + 1)
+    by_size, places = torch.where(rank < count, magnitudes, torch.inf).sort()
+    by_bin = by_size[of_rank[places].sort(stable=True).indices]
+    middle = torch.stack([start + (sizes - 1) // 2, start + sizes // 2]).clamp(0, len(ordered) - 1)
+    there = count > 0
+    return (
+        torch.where(there, ordered[middle].mean(0), 0),
+        torch.where(there, by_bin[middle].mean(0), 0),
+    )
