@@ -360,18 +360,17 @@ def test_kernels_stay_within_their_tensors(monkeypatch: pytest.MonkeyPatch) -> N
         bilateral.torch.refine_segmentation(planes(network()), planes(PHOTO), ignore=tensor(HOLES))
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.skipif(COMPILED, reason="calls on a GPU are recorded")
 def test_recorded_calls_are_the_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = planes(network())
-    calls = [(scores, planes(PHOTO)), (scores.flip(2), planes(PHOTO).flip(2))]
-    plain = [bilateral.torch.refine_segmentation(*call) for call in calls]
+    monkeypatch.setattr(segmentation, "_is_on_cuda", lambda _: True)
+    scores, photo = planes(network(3, (5, 7))), planes(PHOTO)[:, :20, :28]
+    calls = [(scores, photo), (scores.flip(2), photo.flip(2))]
+    plain = [bilateral.torch.refine_segmentation(*call, sigma_xy=8.0) for call in calls]
     use_eager_graphs(monkeypatch)
     recording_cache.forget()
-    for _ in range(3):
-        for call, expected in zip(calls, plain, strict=True):
-            found = bilateral.torch.refine_segmentation(*call)
-            assert (found - expected).abs().mean() <= 1e-4
+    for i in (0, 0, 1):
+        found = bilateral.torch.refine_segmentation(*calls[i], sigma_xy=8.0)
+        assert (found - plain[i]).abs().mean() <= 1e-3
     assert {"_classes", "_activate", "_problem", "_sum_solutions"} <= set(recorded.recordings())
     assert not recorded.failures
     recording_cache.forget()
