@@ -100,6 +100,11 @@ def test_wrong_input(
         kernels_filter(monkeypatch)
     low, photo = scene()
     arguments = {"depth_lowres": low, "reference": photo, **change}
+    if kernels:
+        arguments = {
+            name: value.to(DEVICE) if isinstance(value, Tensor) else value
+            for name, value in arguments.items()
+        }
     with pytest.raises((ValueError, TypeError), match=message):
         bilateral.torch.superres_depth(**arguments)
 

@@ -132,13 +132,24 @@ class _Recording:
         stream = torch.cuda.current_stream()
         stream.wait_event(self._free)
         try:
-            for own, tensor in zip(self._inputs, tensors, strict=True):
-                own.copy_(tensor)
+            _copy(tensors, self._inputs)
             self._replay()
-            outputs = [output.clone() for output in self._outputs]
+            outputs = [torch.empty_like(output) for output in self._outputs]
+            _copy(self._outputs, outputs)
         finally:
             self._free.record(stream)
         return _with_tensors(self._result, outputs)
+
+
+def _copy(tensors: list[Tensor], out: list[Tensor]) -> None:
+    """Copy tensors into others, in one launch for those of one dtype."""
+    groups: dict[torch.dtype, tuple[list[Tensor], list[Tensor]]] = {}
+    for tensor, own in zip(tensors, out, strict=True):
+        sources, targets = groups.setdefault(tensor.dtype, ([], []))
+        sources.append(tensor)
+        targets.append(own)
+    for sources, targets in groups.values():
+        torch._foreach_copy_(targets, sources)
 
 
 class _DeviceCache:

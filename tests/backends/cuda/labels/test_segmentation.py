@@ -20,6 +20,7 @@ import bilateral.torch
 from bilateral.backends import cpu
 from bilateral.backends.cuda.labels import label_depth as depth_kernels
 from bilateral.backends.cuda.labels import probabilities as kernels
+from bilateral.backends.cuda.labels import regions as region_kernels
 from bilateral.backends.cuda.labels.majority import majority
 from bilateral.backends.cuda.labels.regions import find_regions
 from bilateral.tasks import refine_segmentation
@@ -109,9 +110,11 @@ def test_label_depth(labels: Array, radius: int) -> None:
 
 @pytest.mark.smoke
 @FEW
-@given(label_maps())
-def test_regions(labels: Array) -> None:
-    root, size = (t.cpu().numpy() for t in find_regions(tensor(labels)))
+@given(label_maps(), st.sampled_from([1, 2, 5, 32]))
+def test_regions(labels: Array, strip: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(region_kernels, "_STRIP", strip)
+        root, size = (t.cpu().numpy() for t in find_regions(tensor(labels)))
     regions, count = cpu.find_regions(labels.astype(np.float32), np.ones(labels.shape, bool), 0.5)
     first = np.unique(regions, return_index=True)[1]
     np.testing.assert_array_equal(root.ravel(), first[regions.ravel() - 1])
