@@ -266,7 +266,7 @@ def test_images_that_diverge_keep_their_best_step(kind):
 def test_a_solve_that_diverged_warns():
     options = layer_options((2.0, 64.0, 64.0), 0.0, 60, "pyramid")
     with pytest.warns(bilateral.ConvergenceWarning, match=r"diverged within 2 steps.*smoothness"):
-        operators._warn_of(pcg.Outcome([0.5, 0.0], False, True), options)
+        operators.warn_of(pcg.Outcome([0.5, 0.0], False, True), options)
 
 
 @pytest.mark.parametrize("kind", ["pyramid", "jacobi"])

@@ -141,7 +141,7 @@ def _start(x: Tensor, kept: Tensor, border: Tensor, planes: Tensor, at: Tensor) 
     height, width = x.shape
     index = torch.arange(x.numel(), dtype=torch.int32, device=x.device).view(x.shape)
     tiles = triton.cdiv(width, _TILE.value) * triton.cdiv(height, _TILE.value)
-    base = torch.empty_like(x)
+    base = torch.ones_like(x)
     base.view(-1)[at.long()] = planes[at.long(), 0]
     taken = torch.where(border, 0, torch.where(kept, _INNER.value, _FREE.value)).int()
     plane = torch.where(border, index, -1)
