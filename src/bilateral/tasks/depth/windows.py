@@ -38,12 +38,12 @@ def extreme(z: Array, radius: int, choose: np.ufunc) -> Array:
     """
     out = z
     for axis in (0, 1):
-        margin = [(0, 0), (0, 0)]
-        margin[axis] = (radius, radius)
-        padded = np.pad(out, margin, "edge")
-        count = out.shape[axis]
-        parts = [padded.take(range(k, k + count), axis) for k in range(2 * radius + 1)]
-        out = choose.reduce(parts)
+        lines = np.moveaxis(out, axis, 0)
+        found = lines.copy(order="K")
+        for k in range(1, min(radius, len(lines) - 1) + 1):
+            choose(found[k:], lines[:-k], out=found[k:])
+            choose(found[:-k], lines[k:], out=found[:-k])
+        out = np.moveaxis(found, 0, axis)
     return out
 
 
