@@ -111,12 +111,14 @@ class Page:
 
     def _show(self, message: Message) -> None:
         """Keep the newest pixels of each tool: strips that did not change are not sent again."""
-        names = ("tool", "width", "height", "rows", "y")
-        tool, width, height, rows, y = (message.fields[name] for name in names)
+        names = ("tool", "width", "height", "rows", "y", "channels")
+        tool, width, height, rows, y, channels = (message.fields[name] for name in names)
         if self.shown.get(tool, np.zeros(0)).shape != (height, width, 4):
             self.shown[tool] = np.zeros((height, width, 4), np.uint8)
-        strip = np.frombuffer(message.payload, np.uint8).reshape(rows, width, 4)
-        self.shown[tool][y : y + rows] = strip
+        strip = np.frombuffer(message.payload, np.uint8).reshape(rows, width, channels)
+        self.shown[tool][y : y + rows, :, :channels] = strip
+        if channels == 3:
+            self.shown[tool][y : y + rows, :, 3] = 255
 
 
 __all__ = ["Limits", "Page", "cookie_of", "running"]

@@ -56,6 +56,8 @@ class Workspace:
         self.depth_file_dtype: np.dtype[Any] = np.dtype(np.float32)
         self.depth_version = 0
         self._layers: dict[str, Array] = {}
+        self._small_layers: dict[str, Array] = {}
+        """The same at the size of the preview: each stroke renews its own part."""
         self._lock = threading.Lock()
 
     @property
@@ -101,7 +103,7 @@ class Workspace:
             self.full = self.preview = None
             self.depth = self.mask = None
             self.depth_version += 1
-            self._layers = {}
+            self._layers, self._small_layers = {}, {}
 
     def paint(self, tool: str, x: int, y: int, width: int, height: int, pixels: memoryview) -> None:
         """Replace a rectangle of a layer of strokes by R, G, B, A pixels."""
@@ -114,7 +116,17 @@ class Workspace:
         with self._lock:
             if tool not in self._layers:
                 self._layers[tool] = np.zeros((rows, columns, 4), np.uint8)
-            self._layers[tool][y : y + height, x : x + width] = patch
+                if self.preview is not None:
+                    self._small_layers[tool] = np.zeros((*self.preview.shape, 4), np.uint8)
+            layer = self._layers[tool]
+            layer[y : y + height, x : x + width] = patch
+            if self.preview is not None:
+                factor = self.preview.factor
+                top, left = y // factor, x // factor
+                bottom, right = -(-(y + height) // factor), -(-(x + width) // factor)
+                blocks = layer[top * factor : bottom * factor, left * factor : right * factor]
+                small = self._small_layers[tool]
+                small[top:bottom, left:right] = _shrink_layer(blocks, factor)
 
     def layer(self, tool: str, factor: int = 1) -> Array:
         """Return a copy of a layer of strokes; a block of pixels has the colour of its first one.
@@ -130,6 +142,8 @@ class Workspace:
             if full is None:
                 rows, columns = self.opened().shape
                 return np.zeros((-(-rows // factor), -(-columns // factor), 4), np.uint8)
+            if self.preview is not None and factor == self.preview.factor:
+                return self._small_layers[tool].copy()
             return full.copy() if factor == 1 else _shrink_layer(full, factor)
 
     def set_mask(self, picture: Array) -> None:

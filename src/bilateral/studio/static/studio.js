@@ -173,7 +173,7 @@ export class Studio {
    * @param {Uint8Array<ArrayBuffer>} payload
    */
   receivePicture(header, payload) {
-    const { tool, seq, factor, y, width, height, rows, last, ms } = header;
+    const { tool, seq, factor, y, width, height, rows, channels, last, ms } = header;
     if (seq <= (this.openedSeq ?? 0)) return;
     const pictures = (this.pictures[/** @type {ToolName} */ (tool)] ??= {});
     const slot = factor === 1 ? "full" : "preview";
@@ -183,8 +183,7 @@ export class Studio {
       pictures[slot] = picture;
     }
     if (rows) {
-      const bytes = new Uint8ClampedArray(payload.buffer, payload.byteOffset, payload.byteLength);
-      context(picture.canvas).putImageData(new ImageData(bytes, width, rows), 0, y);
+      context(picture.canvas).putImageData(new ImageData(rgba(payload, channels), width, rows), 0, y);
     }
     if (!last) return;
     picture.seq = seq;
@@ -306,6 +305,19 @@ export class Studio {
  */
 export function context(canvas) {
   return /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
+}
+
+/**
+ * @param {Uint8Array<ArrayBuffer>} bytes of pixels with 3 channels, which are opaque, or 4
+ * @param {number} channels
+ */
+function rgba(bytes, channels) {
+  if (channels === 4) return new Uint8ClampedArray(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const pixels = new Uint32Array(bytes.length / 3);
+  for (let i = 0, at = 0; i < pixels.length; i++, at += 3) {
+    pixels[i] = (255 << 24) | (bytes[at + 2] << 16) | (bytes[at + 1] << 8) | bytes[at];
+  }
+  return new Uint8ClampedArray(pixels.buffer);
 }
 
 /**
