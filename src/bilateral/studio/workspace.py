@@ -51,6 +51,8 @@ class Workspace:
         self.preview: View | None = None
         self.depth: Array | None = None
         """The depth map as loaded, float32, NaN where unknown."""
+        self.own_depth: Array | None = None
+        """The depth map that came with an example, as loaded."""
         self.mask: NDArray[np.bool_] | None = None
         """A rough mask of the object to cut out."""
         self.depth_file_dtype: np.dtype[Any] = np.dtype(np.float32)
@@ -101,7 +103,7 @@ class Workspace:
         """Forget the photograph and everything that belongs to it."""
         with self._lock:
             self.full = self.preview = None
-            self.depth = self.mask = None
+            self.depth = self.mask = self.own_depth = None
             self.depth_version += 1
             self._layers, self._small_layers = {}, {}
 
@@ -162,8 +164,25 @@ class Workspace:
             return None
         return self.mask[:: view.factor, :: view.factor][: view.shape[0], : view.shape[1]]
 
-    def set_depth(self, depth: Array) -> None:
-        """Set the depth map; 0 and non-finite values are unknown."""
+    def forget(self, what: str) -> None:
+        """Forget the rough mask, or the depth map that was loaded: that of an example is back."""
+        if what == "mask":
+            self.mask = None
+        elif self.own_depth is not None:
+            self.set_depth(self.own_depth)
+        else:
+            self.depth = None
+            self.depth_version += 1
+
+    def set_depth(self, depth: Array, *, own: bool = False) -> None:
+        """Set the depth map; 0 and non-finite values are unknown.
+
+        Parameters
+        ----------
+        depth : (H, W) or (H, W, C) array
+        own : bool
+            It came with the photograph.
+        """
         rows, columns = self.opened().shape
         if depth.ndim == 3 and depth.shape[2] in (2, 4):
             depth = depth[..., :-1]
@@ -180,6 +199,8 @@ class Workspace:
         values[~np.isfinite(values) | (values == 0)] = np.nan
         if np.isnan(values).all():
             raise Refused("The depth map has no known pixel.")
+        if own:
+            self.own_depth = depth
         self.depth_file_dtype = depth.dtype
         self.depth = values
         self.depth_version += 1

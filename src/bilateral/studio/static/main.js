@@ -5,7 +5,7 @@ import { Files } from "./files.js";
 import { setUpKeys } from "./keys.js";
 import { Painter } from "./painter.js";
 import { Pointers } from "./pointers.js";
-import { Studio } from "./studio.js";
+import { context, Studio } from "./studio.js";
 import { FIXES, hexOf, MARKS, swatches, TEXTS, TOOLS } from "./tools.js";
 import { View } from "./view.js";
 
@@ -47,11 +47,13 @@ const studio = new Studio({
     }
     if (header.photo) files.openFromCommandLine(header.photo);
   },
-  opened(pixels) {
+  opened() {
     get("welcome").hidden = true;
     get("file-name").textContent = `${studio.name} · ${studio.width} × ${studio.height}`;
     document.title = `${studio.name} · studio`;
-    showSwatches(swatches(pixels));
+    const { original, width, height } = studio;
+    if (original) showSwatches(swatches(context(original).getImageData(0, 0, width, height).data));
+    keyPlace = null;
     view.setSize(studio.width, studio.height);
     showTool();
   },
@@ -60,7 +62,7 @@ const studio = new Studio({
   file: (name, bytes) => files.download(name, bytes),
   link(up) {
     const link = get("link");
-    link.textContent = up ? "connected" : "reconnecting…";
+    link.textContent = up ? "connected" : studio?.link.rests ? "resting" : "reconnecting…";
     link.classList.toggle("up", up);
   },
   history() {
@@ -96,7 +98,7 @@ view.onMove = () => {
   showCursor();
 };
 
-const files = new Files(studio, { showHint, showOptions, selectTool });
+const files = new Files(studio, { showHint, selectTool });
 
 // ---------------------------------------------------------------- painting
 
@@ -154,7 +156,13 @@ function showCursor() {
     : keyPlace && { x: keyPlace.x * view.zoom + view.x, y: keyPlace.y * view.zoom + view.y };
   cursor.hidden = !paints || !place;
   if (!place) return;
-  const size = Math.max(brush.size * view.zoom, 2);
+  // Brushes below two pixels paint the pixel under the pointer: the ring is around that pixel.
+  const pixel = brush.size < 2;
+  if (pixel) {
+    place.x = (Math.floor((place.x - view.x) / view.zoom) + 0.5) * view.zoom + view.x;
+    place.y = (Math.floor((place.y - view.y) / view.zoom) + 0.5) * view.zoom + view.y;
+  }
+  const size = Math.max((pixel ? 1 : brush.size) * view.zoom, 2);
   cursor.classList.toggle("tiny", size < 8);
   cursor.style.width = cursor.style.height = `${size}px`;
   cursor.style.transform = `translate(${place.x - size / 2}px, ${place.y - size / 2}px)`;

@@ -50,7 +50,17 @@ export class View {
     /** @type {() => void} */
     this.onMove = () => {};
     new ResizeObserver(() => this.resize()).observe(stage);
+    this.watchRatio();
     this.resize();
+  }
+
+  /** A window that moves to another screen changes its pixel ratio, but not its size. */
+  watchRatio() {
+    const changed = () => {
+      this.resize();
+      this.watchRatio();
+    };
+    matchMedia(`(resolution: ${this.ratio}dppx)`).addEventListener("change", changed, { once: true });
   }
 
   get ratio() {
