@@ -74,6 +74,8 @@ class Connection:
         self._job_done = asyncio.Event()
         self._full_request: Message | None = None
         self._closed = False
+        self._computing = 0
+        """Number of threads that compute for this page."""
 
     async def serve(self, greeting: bytes) -> None:
         """Serve the page until it leaves or stays idle for too long."""
@@ -81,8 +83,7 @@ class Connection:
         workers = [asyncio.create_task(w()) for w in (self._work, self._work_at_full_size)]
         try:
             while True:
-                async with asyncio.timeout(self._limits.idle_seconds):
-                    data = await self._socket.receive_bytes()
+                data = await self._next_message()
                 await self._receive(data)
                 await self._wait_for_jobs()
         except TimeoutError:
@@ -98,6 +99,19 @@ class Connection:
                 with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
                     await worker
             self.workspace.close()
+
+    async def _next_message(self) -> bytes:
+        """Return the next message; a page is idle if none comes and nothing is computed for it."""
+        receive = asyncio.ensure_future(self._socket.receive_bytes())
+        try:
+            while True:
+                done, _ = await asyncio.wait({receive}, timeout=self._limits.idle_seconds)
+                if done:
+                    return receive.result()
+                if not self._jobs and not self._computing:
+                    raise TimeoutError
+        finally:
+            receive.cancel()
 
     async def _wait_for_jobs(self) -> None:
         """Read on only when few jobs wait: what waits for its turn must not fill the memory."""
@@ -342,7 +356,12 @@ class Connection:
         await self._socket.send_bytes(pack(kind, text=text, seq=seq))
 
     async def _in_thread(self, function: Any, *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        self._computing += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, function, *arguments)
+        finally:
+            self._computing -= 1
 
 
 def _bytes(pixels: Array) -> memoryview:

@@ -89,6 +89,10 @@ export class Studio {
     return this.ownDepth || this.depthFile !== null;
   }
 
+  get lacksDepth() {
+    return (this.tool === "depth" || this.tool === "refocus") && !this.hasDepth;
+  }
+
   /** @returns {Layer | null} The layer of the tool: made when the tool is first used. */
   get layer() {
     if (!this.original || this.tool === "refocus") return null;
@@ -105,7 +109,6 @@ export class Studio {
     } else if (kind === "opened") this.opened(header, payload);
     else if (kind === "picture") this.receivePicture(header, payload);
     else if (kind === "depth" || kind === "mask") {
-      if (kind === "depth") this.pictures.depth = this.pictures.refocus = undefined;
       this.events.hint("", false);
       this.pending.get(seq)?.();
       this.pending.delete(seq);
@@ -191,6 +194,7 @@ export class Studio {
       this.events.options();
       if (sends.depth) this.sendDepth(depthFile);
       if (sends.mask) this.sendMask(maskFile);
+      this.events.picture();
     };
     Object.assign(this, after, { options: now });
     this.events.options();
@@ -314,7 +318,7 @@ export class Studio {
 
   /** The newest picture of the tool, and whether it is a preview. */
   get newest() {
-    const { full, preview } = this.pictures[this.tool] ?? {};
+    const { full, preview } = (this.lacksDepth ? null : this.pictures[this.tool]) ?? {};
     const isPreview = preview !== undefined && preview.seq > (full ? full.seq : -1);
     return { picture: isPreview ? preview : full, isPreview, full };
   }
@@ -337,7 +341,7 @@ export class Studio {
     this.lastSent = performance.now();
     if (!this.original || !this.link.up || this.opening) return;
     this.sendStrokes();
-    if ((this.tool === "depth" || this.tool === "refocus") && !this.hasDepth) {
+    if (this.lacksDepth) {
       this.events.hint("There is no depth map yet: load one, or open an example.", false);
       return;
     }

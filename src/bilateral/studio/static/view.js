@@ -45,22 +45,25 @@ export class View {
     this.dirty = null;
     this.scheduled = false;
     this.fitted = true;
+    this.drawnRatio = 0;
     /** @type {() => void} */
     this.onDraw = () => {};
     /** @type {() => void} */
     this.onMove = () => {};
-    new ResizeObserver(() => this.resize()).observe(stage);
-    this.watchRatio();
+    this.watchSize();
     this.resize();
   }
 
-  /** A window that moves to another screen changes its pixel ratio, but not its size. */
-  watchRatio() {
-    const changed = () => {
-      this.resize();
-      this.watchRatio();
-    };
-    matchMedia(`(resolution: ${this.ratio}dppx)`).addEventListener("change", changed, { once: true });
+  /** Pixels of the device count: a window on another screen may change its pixel ratio only. */
+  watchSize() {
+    const observer = new ResizeObserver(() => this.resize());
+    try {
+      observer.observe(this.stage, { box: "device-pixel-content-box" });
+    } catch {
+      // This browser does not tell the pixels of the device.
+      observer.observe(this.stage);
+      addEventListener("resize", () => this.resize());
+    }
   }
 
   get ratio() {
@@ -69,6 +72,7 @@ export class View {
 
   resize() {
     const box = this.stage.getBoundingClientRect();
+    this.drawnRatio = this.ratio;
     for (const canvas of [this.base, this.strokes]) {
       canvas.width = Math.max(1, Math.round(box.width * this.ratio));
       canvas.height = Math.max(1, Math.round(box.height * this.ratio));
@@ -171,6 +175,7 @@ export class View {
     this.scheduled = true;
     requestAnimationFrame(() => {
       this.scheduled = false;
+      if (this.ratio !== this.drawnRatio) this.resize();
       if (this.wantsBase) this.drawBase();
       if (this.wantsStrokes || this.dirty) this.drawStrokes();
       this.onDraw();
