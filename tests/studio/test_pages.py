@@ -155,7 +155,7 @@ def test_depth_and_refocus(server: Any) -> None:
         saved = decode(page.receive("file").payload)
         assert saved.dtype == np.uint16
         known = np.where(depth > 0, depth, np.nan).astype(np.float32)
-        expected = tasks.refine_depth(known, photo, np.ones(depth.shape, np.float32))
+        expected = tasks.refine_depth(known, photo)
         np.testing.assert_array_equal(saved, np.rint(expected))
         sharp = page.picture("refocus", x=90, y=110, aperture=0)
         np.testing.assert_array_equal(sharp[..., :3], photo)

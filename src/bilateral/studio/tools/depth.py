@@ -86,7 +86,13 @@ class DepthTool:
         depth = depth[: view.shape[0], : view.shape[1]]
         if refined or layer.any():
             corrections = _corrections(layer, scale)
-            depth = correct_depth(depth, view.photo, corrections, refine=refined)
+            depth = correct_depth(
+                depth,
+                view.photo,
+                corrections,
+                refine=refined,
+                disparity=not scale.far_is_large,
+            )
         check(0, 0.0)
         view.kept["depth"] = (key, depth)
         return depth
