@@ -49,8 +49,7 @@ def test_colorize_is_exactly_the_task(server: Any) -> None:
     with Page(server) as page:
         opened = page.open(photo)
         assert (opened.fields["width"], opened.fields["height"]) == (180, 120)
-        shown = np.frombuffer(opened.payload, np.uint8).reshape(120, 180, 3)
-        np.testing.assert_array_equal(shown, photo)
+        np.testing.assert_array_equal(page.photo, photo)
         layer = strokes(photo)
         page.paint("colorize", layer)
         np.testing.assert_array_equal(

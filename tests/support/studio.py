@@ -47,6 +47,7 @@ class Page:
         headers = {"Cookie": cookie_of(server)}
         self.seq = 0
         self.shown: dict[str, Any] = {}
+        self.photo = np.zeros((0, 0, 3), np.uint8)
         self._stack = ExitStack()
         self.socket: ClientConnection = self._stack.enter_context(
             connect(
@@ -82,6 +83,8 @@ class Page:
             message = unpack(data)
             if message.kind == "picture" and message.fields["factor"] == 1:
                 self._show(message)
+            if message.kind == "photo":
+                self._show_photo(message)
             if message.kind in kinds:
                 return message
 
@@ -108,6 +111,14 @@ class Page:
             fields = message.fields
             if fields["factor"] == 1 and fields["seq"] == seq and fields["last"]:
                 return self.shown[fields["tool"]].copy()
+
+    def _show_photo(self, message: Message) -> None:
+        """Keep a strip of the photograph that is being opened."""
+        y, width, height = (message.fields[name] for name in ("y", "width", "height"))
+        if y == 0:
+            self.photo = np.zeros((height, width, 3), np.uint8)
+        strip = np.frombuffer(message.payload, np.uint8).reshape(-1, width, 3)
+        self.photo[y : y + len(strip)] = strip
 
     def _show(self, message: Message) -> None:
         """Keep the newest pixels of each tool: strips that did not change are not sent again."""

@@ -329,12 +329,16 @@ class Connection:
     async def _send_opened(self, job: Message) -> None:
         view = self.workspace.opened()
         self._shown = ("", None)
-        height, width = view.shape
+        (height, width), seq = view.shape, job.integer("seq")
+        rows = max(1, _STRIP_BYTES // (3 * width))
+        for y in range(0, height, rows):
+            strip = _bytes(view.display[y : y + rows])
+            fields = {"seq": seq, "y": y, "width": width, "height": height}
+            await self._socket.send_bytes(pack("photo", strip, **fields))
         await self._socket.send_bytes(
             pack(
                 "opened",
-                _bytes(view.display),
-                seq=job.integer("seq"),
+                seq=seq,
                 name=self.workspace.name,
                 width=width,
                 height=height,

@@ -22,6 +22,8 @@ const brush = { size: 12, erases: false, mark: /** @type {"this" | "other"} */ (
 let palette = [];
 let greeted = false;
 let hintTimer = 0;
+/** Whether something was painted or changed since the last project was saved. */
+let unsaved = false;
 /** @type {{ x: number, y: number } | null} The keyboard's place in the picture. */
 let keyPlace = null;
 
@@ -66,6 +68,7 @@ const studio = new Studio({
     link.classList.toggle("up", up);
   },
   history() {
+    unsaved = studio.history.done.length > 0;
     /** @type {HTMLButtonElement} */ (get("undo")).disabled = !studio.history.done.length;
     /** @type {HTMLButtonElement} */ (get("redo")).disabled = !studio.history.undone.length;
   },
@@ -209,7 +212,7 @@ function showTool() {
   /** @type {[string, () => void][]} */
   const saves = text.saves.map(([what, label]) => [label, () => studio.save(what)]);
   get("saves").replaceChildren(
-    ...[...saves, /** @type {[string, () => void]} */ (["Project", () => files.downloadProject()])].map(([label, save]) => {
+    ...[...saves, /** @type {[string, () => void]} */ (["Project", saveProject])].map(([label, save]) => {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = label;
@@ -222,6 +225,14 @@ function showTool() {
   view.redraw();
   showCursor();
 }
+
+async function saveProject() {
+  await files.downloadProject();
+  unsaved = false;
+}
+addEventListener("beforeunload", (event) => {
+  if (unsaved) event.preventDefault();
+});
 
 function showOptions() {
   const { look, values, refine, mask, aperture } = studio.options;

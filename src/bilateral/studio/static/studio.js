@@ -57,7 +57,7 @@ export class Studio {
     /** An example comes with its depth map. */
     this.ownDepth = false;
     this.maxBytes = Infinity;
-    /** @type {{ seq: number, photo: Photo, after: (() => void) | null } | null} The photograph that is being opened. */
+    /** @type {{ seq: number, photo: Photo, after: (() => void) | null, canvas?: OffscreenCanvas } | null} The photograph that is being opened. */
     this.opening = null;
     /** @type {Map<number, () => void>} What to do once the server has accepted a file, by message. */
     this.pending = new Map();
@@ -106,7 +106,8 @@ export class Studio {
       this.maxBytes = header.limits.bytes;
       this.events.hello(header);
       this.sendAll();
-    } else if (kind === "opened") this.opened(header, payload);
+    } else if (kind === "photo") this.receivePhoto(header, payload);
+    else if (kind === "opened") this.opened(header);
     else if (kind === "picture") this.receivePicture(header, payload);
     else if (kind === "depth" || kind === "mask") {
       this.events.hint("", false);
@@ -239,19 +240,26 @@ export class Studio {
   }
 
   /**
+   * Keep a strip of the photograph that is being opened.
    * @param {import("./protocol.js").Header} header
    * @param {Uint8Array<ArrayBuffer>} payload
    */
-  opened(header, payload) {
+  receivePhoto({ seq, y, width, height }, payload) {
+    if (!this.opening || seq !== this.opening.seq) return; // the server was started again
+    if (y === 0) this.opening.canvas = new OffscreenCanvas(width, height);
+    const { canvas } = this.opening;
+    if (canvas) context(canvas).putImageData(new ImageData(rgba(payload, 3), width), 0, y);
+  }
+
+  /** @param {import("./protocol.js").Header} header */
+  opened(header) {
     if (!this.opening || header.seq !== this.opening.seq) return; // the server was started again
-    const { photo, after, seq } = this.opening;
+    const { photo, after, seq, canvas: original } = this.opening;
     const before = this.picked();
     this.opening = null;
     this.pending.clear();
     this.openSeq = this.openedSeq = seq;
     const { name, width, height } = header;
-    const original = new OffscreenCanvas(width, height);
-    context(original).putImageData(new ImageData(rgba(payload, 3), width, height), 0, 0);
     const options = { ...this.options, mask: false, x: width / 2, y: height / 2 };
     Object.assign(this, { photo, depthFile: null, maskFile: null, ownDepth: header.depth });
     Object.assign(this, { name, width, height, original, layers: {}, pictures: {}, options });

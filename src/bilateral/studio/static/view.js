@@ -16,6 +16,8 @@
 
 const LEAST_ZOOM = 0.02;
 const MOST_ZOOM = 64;
+/** A small photograph is enlarged by this at first. */
+const MOST_FITTED = 16;
 
 export class View {
   /**
@@ -96,7 +98,7 @@ export class View {
     if (!this.width || !box.width) return;
     const room = Math.min(24, box.width / 20);
     const zoom = Math.min((box.width - 2 * room) / this.width, (box.height - 2 * room) / this.height);
-    this.zoom = Math.max(LEAST_ZOOM, Math.min(zoom, 4));
+    this.zoom = Math.max(LEAST_ZOOM, Math.min(zoom, MOST_FITTED));
     this.x = (box.width - this.width * this.zoom) / 2;
     this.y = (box.height - this.height * this.zoom) / 2;
     this.fitted = true;
