@@ -35,6 +35,26 @@ def test_a_block_is_a_stroke_if_any_of_its_pixels_is(
                 assert (strokes == small[row, column]).all(axis=1).any()
 
 
+@given(st.integers(30, 90), st.integers(30, 90), st.integers(0, 2**32 - 1))
+def test_patches_make_the_small_layer_of_the_whole(height: int, width: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bilateral.studio.workspace._PREVIEW_PIXELS", 100)
+        one, other = Workspace(Limits()), Workspace(Limits())
+        one.open_array("a", np.zeros((height, width), np.uint8))
+    other.open_array("a", np.zeros((height, width), np.uint8))
+    assert one.preview is not None
+    assert other.preview is None
+    for _ in range(4):
+        y, x = int(rng.integers(0, height)), int(rng.integers(0, width))
+        h, w = int(rng.integers(0, height - y + 1)), int(rng.integers(0, width - x + 1))
+        pixels = rng.integers(0, 2, (h, w, 1)) * rng.integers(1, 256, (h, w, 4))
+        for workspace in (one, other):
+            workspace.paint("cut", x, y, w, h, memoryview(pixels.astype(np.uint8).tobytes()))
+    factor = one.preview.factor
+    np.testing.assert_array_equal(one.layer("cut", factor), other.layer("cut", factor))
+
+
 def test_a_layer_belongs_to_its_photo() -> None:
     workspace = Workspace(Limits())
     with pytest.raises(Refused, match="Open a photograph first"):

@@ -47,6 +47,7 @@ class Page:
         headers = {"Cookie": cookie_of(server)}
         self.seq = 0
         self.shown: dict[str, Any] = {}
+        self.photo = np.zeros((0, 0, 3), np.uint8)
         self._stack = ExitStack()
         self.socket: ClientConnection = self._stack.enter_context(
             connect(
@@ -82,6 +83,8 @@ class Page:
             message = unpack(data)
             if message.kind == "picture" and message.fields["factor"] == 1:
                 self._show(message)
+            if message.kind == "photo":
+                self._show_photo(message)
             if message.kind in kinds:
                 return message
 
@@ -109,14 +112,24 @@ class Page:
             if fields["factor"] == 1 and fields["seq"] == seq and fields["last"]:
                 return self.shown[fields["tool"]].copy()
 
+    def _show_photo(self, message: Message) -> None:
+        """Keep a strip of the photograph that is being opened."""
+        y, width, height = (message.fields[name] for name in ("y", "width", "height"))
+        if y == 0:
+            self.photo = np.zeros((height, width, 3), np.uint8)
+        strip = np.frombuffer(message.payload, np.uint8).reshape(-1, width, 3)
+        self.photo[y : y + len(strip)] = strip
+
     def _show(self, message: Message) -> None:
         """Keep the newest pixels of each tool: strips that did not change are not sent again."""
-        names = ("tool", "width", "height", "rows", "y")
-        tool, width, height, rows, y = (message.fields[name] for name in names)
+        names = ("tool", "width", "height", "rows", "y", "channels")
+        tool, width, height, rows, y, channels = (message.fields[name] for name in names)
         if self.shown.get(tool, np.zeros(0)).shape != (height, width, 4):
             self.shown[tool] = np.zeros((height, width, 4), np.uint8)
-        strip = np.frombuffer(message.payload, np.uint8).reshape(rows, width, 4)
-        self.shown[tool][y : y + rows] = strip
+        strip = np.frombuffer(message.payload, np.uint8).reshape(rows, width, channels)
+        self.shown[tool][y : y + rows, :, :channels] = strip
+        if channels == 3:
+            self.shown[tool][y : y + rows, :, 3] = 255
 
 
 __all__ = ["Limits", "Page", "cookie_of", "running"]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bilateral.cli.demo.room import room
@@ -21,8 +22,7 @@ def corrections(**parts: Any) -> Corrections:
 
 def test_without_corrections_it_is_the_task() -> None:
     assert_array_equal(correct_depth(DEPTH, PHOTO, corrections(), refine=False), DEPTH)
-    trust = np.ones(DEPTH.shape, np.float32)
-    expected = refine_depth(DEPTH, PHOTO, trust)
+    expected = refine_depth(DEPTH, PHOTO)
     assert_array_equal(correct_depth(DEPTH, PHOTO, corrections()), expected)
 
 
@@ -57,6 +57,33 @@ def test_a_flat_region_is_a_plane_of_the_world() -> None:
     inverse = 1 / out[20:60, 10:70].astype(np.float64)
     assert_allclose(np.diff(inverse, 2, axis=1), 0, atol=1e-6)
     assert_array_equal(out[~flat], noisy[~flat].astype(np.float32))
+
+
+def test_a_flat_region_of_disparities_is_linear() -> None:
+    y, x = np.mgrid[:100, :150]
+    plane = (5 + 0.1 * x + 0.2 * y).astype(np.float32)
+    flat = np.zeros(plane.shape, bool)
+    flat[20:60, 10:70] = True
+    noisy = plane + np.random.default_rng(0).standard_normal(plane.shape).astype(np.float32)
+    parts = corrections(flat=flat)
+    out = correct_depth(noisy, PHOTO, parts, refine=False, disparity=True)
+    assert_allclose(out[flat], plane[flat], atol=0.2)
+    assert_allclose(np.diff(out[20:60, 10:70].astype(np.float64), 2, axis=1), 0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["values", "wrong", "flat"])
+def test_a_stroke_leaves_the_rest_of_the_map(kind: str) -> None:
+    depth = (2 + 0.004 * np.random.default_rng(0).standard_normal(DEPTH.shape)) * DEPTH
+    part = (slice(10, 16), slice(20, 60))
+    strokes = np.zeros(DEPTH.shape, bool)
+    strokes[part] = True
+    painted = {kind: strokes if kind != "values" else np.where(strokes, 1.3 * depth, np.nan)}
+    plain = correct_depth(depth.astype(np.float32), PHOTO, corrections())
+    out = correct_depth(depth.astype(np.float32), PHOTO, corrections(**painted))
+    away = np.ones(DEPTH.shape, bool)
+    away[:40, :90] = False
+    # A pixel at an edge may go to the other side.
+    assert (np.abs(out / plain - 1)[away] > 0.05).mean() < 1e-3
 
 
 def test_a_flat_region_without_depths_stays_unknown() -> None:

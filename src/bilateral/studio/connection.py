@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from bilateral import io
 from bilateral.io.options import Options
@@ -35,8 +36,9 @@ from bilateral.tasks import stereo_depth
 
 Array = NDArray[Any]
 
-_STRIP_BYTES = 2_000_000
-"""Pictures are sent in strips of rows, so that a newer one can overtake."""
+_STRIP_BYTES = 500_000
+"""Pictures are sent in strips of rows: a newer one can overtake, and browsers read them faster."""
+_MOST_JOBS = 64
 _EXPECTED = (Refused, io.FileError, MessageError, ValueError, TypeError)
 
 
@@ -69,8 +71,11 @@ class Connection:
         self._shown: tuple[str, Array | None] = ("", None)
         """The tool and the pixels at full size that the page has: equal strips are not sent."""
         self._wake, self._wake_full = asyncio.Event(), asyncio.Event()
+        self._job_done = asyncio.Event()
         self._full_request: Message | None = None
         self._closed = False
+        self._computing = 0
+        """Number of threads that compute for this page."""
 
     async def serve(self, greeting: bytes) -> None:
         """Serve the page until it leaves or stays idle for too long."""
@@ -78,9 +83,9 @@ class Connection:
         workers = [asyncio.create_task(w()) for w in (self._work, self._work_at_full_size)]
         try:
             while True:
-                async with asyncio.timeout(self._limits.idle_seconds):
-                    data = await self._socket.receive_bytes()
+                data = await self._next_message()
                 await self._receive(data)
+                await self._wait_for_jobs()
         except TimeoutError:
             await self._socket.close(4408, "idle")
         except (WebSocketDisconnect, RuntimeError, KeyError):
@@ -94,6 +99,28 @@ class Connection:
                 with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
                     await worker
             self.workspace.close()
+
+    async def _next_message(self) -> bytes:
+        """Return the next message; a page is idle if none comes and nothing is computed for it."""
+        receive = asyncio.ensure_future(self._socket.receive_bytes())
+        try:
+            while True:
+                done, _ = await asyncio.wait({receive}, timeout=self._limits.idle_seconds)
+                if done:
+                    return receive.result()
+                if not self._jobs and not self._computing:
+                    raise TimeoutError
+        finally:
+            receive.cancel()
+
+    async def _wait_for_jobs(self) -> None:
+        """Read on only when few jobs wait: what waits for its turn must not fill the memory."""
+        while (
+            len(self._jobs) >= _MOST_JOBS
+            or sum(len(job.payload) for job in self._jobs) > self._limits.bytes
+        ):
+            self._job_done.clear()
+            await self._job_done.wait()
 
     async def _receive(self, data: bytes) -> None:
         try:
@@ -133,25 +160,25 @@ class Connection:
             self._wake.clear()
             while self._jobs or self._request is not None:
                 if self._jobs:
-                    await self._report_errors(self._run_job(self._jobs[0]))
+                    await self._report_errors(self._run_job(self._jobs[0]), self._jobs[0])
                 else:
                     request, self._request = self._request, None
                     assert request is not None
-                    await self._report_errors(self._make_picture(request))
+                    await self._report_errors(self._make_picture(request), request)
 
     async def _report_errors(
-        self, work: Coroutine[Any, Any, None], request: Message | None = None
+        self, work: Coroutine[Any, Any, None], request: Message, *, may_be_stale: bool = False
     ) -> None:
         """Do some work; tell the page what is wrong, unless newer work made it stale."""
         try:
             await work
         except Stale:
             pass
-        except _EXPECTED as error:
-            if request is None or request.integer("seq") >= self._newest:
-                await self._send_error(error)
-        except MemoryError:
-            await self._send_error(Refused("There is not enough memory for this."))
+        except Exception as error:
+            if self._socket.application_state is WebSocketState.DISCONNECTED:
+                raise  # the page left
+            if not may_be_stale or request.integer("seq") >= self._newest:
+                await self._send_error(error, request)
 
     async def _run_job(self, job: Message) -> None:
         try:
@@ -169,7 +196,7 @@ class Connection:
                 opened = (example.title, example.photo, self._others())
                 await self._in_thread(self.workspace.open_array, *opened)
                 if example.depth is not None:
-                    self.workspace.set_depth(example.depth)
+                    self.workspace.set_depth(example.depth, own=True)
                 await self._send_opened(job)
             elif job.kind == "depth":
                 await self._in_thread(self._open_depth, bytes(job.payload), job.text("name"))
@@ -182,6 +209,10 @@ class Connection:
                 most = job.integer("disparities", 1, 1024)
                 await self._in_thread(self._match, bytes(job.payload), job.text("name"), most)
                 await self._socket.send_bytes(pack("depth", seq=job.integer("seq")))
+            elif job.kind == "forget":
+                what = job.text("what", ("depth", "mask"))
+                self.workspace.forget(what)
+                await self._socket.send_bytes(pack(what, seq=job.integer("seq")))
             elif job.kind == "save":
                 tool = self._tools[job.text("tool", TOOLS)]
                 arguments = (self.workspace, job.text("what"), fields, self._check(2**53, True))
@@ -192,6 +223,7 @@ class Connection:
         finally:
             if self._jobs and self._jobs[0] is job:
                 self._jobs.popleft()
+            self._job_done.set()
 
     def _others(self) -> int:
         """Pixels of the photographs of other pages."""
@@ -228,7 +260,9 @@ class Connection:
             if request is None or request.integer("seq") < self._newest:
                 continue
             await self._report_errors(
-                self._make(request, self.workspace.opened(), first=False), request
+                self._make(request, self.workspace.opened(), first=False),
+                request,
+                may_be_stale=True,
             )
 
     async def _make(self, request: Message, view: View, *, first: bool) -> None:
@@ -243,8 +277,8 @@ class Connection:
     async def _send_picture(
         self, picture: Array, request: Message, view: View, seconds: float
     ) -> None:
-        height, width = picture.shape[:2]
-        rows = max(1, _STRIP_BYTES // (4 * width))
+        height, width, channels = picture.shape
+        rows = max(1, _STRIP_BYTES // (channels * width))
         seq, tool, is_full = request.integer("seq"), request.fields["tool"], view.factor == 1
         shown = self._shown[1] if is_full and self._shown[0] == tool else None
         if is_full:
@@ -270,6 +304,7 @@ class Connection:
                     width=width,
                     height=height,
                     rows=strip.shape[0],
+                    channels=channels,
                     last=last,
                     ms=round(1000 * seconds, 1),
                 )
@@ -294,14 +329,16 @@ class Connection:
     async def _send_opened(self, job: Message) -> None:
         view = self.workspace.opened()
         self._shown = ("", None)
-        height, width = view.shape
-        pixels = np.empty((height, width, 4), np.uint8)
-        pixels[..., :3], pixels[..., 3] = view.display, 255
+        (height, width), seq = view.shape, job.integer("seq")
+        rows = max(1, _STRIP_BYTES // (3 * width))
+        for y in range(0, height, rows):
+            strip = _bytes(view.display[y : y + rows])
+            fields = {"seq": seq, "y": y, "width": width, "height": height}
+            await self._socket.send_bytes(pack("photo", strip, **fields))
         await self._socket.send_bytes(
             pack(
                 "opened",
-                pixels.data.cast("B"),
-                seq=job.integer("seq"),
+                seq=seq,
                 name=self.workspace.name,
                 width=width,
                 height=height,
@@ -309,12 +346,26 @@ class Connection:
             )
         )
 
-    async def _send_error(self, error: Exception) -> None:
+    async def _send_error(self, error: Exception, job: Message | None = None) -> None:
         kind = "hint" if isinstance(error, Refused) else "error"
-        await self._socket.send_bytes(pack(kind, text=plain_message(error)))
+        if isinstance(error, MemoryError):
+            text = "There is not enough memory for this."
+        elif isinstance(error, _EXPECTED):
+            text = plain_message(error)
+        else:
+            # A fault of the studio: this page must go on, and whoever started it sees where.
+            traceback.print_exception(error)
+            text = "The studio made a mistake. The terminal where it was started says more."
+        seq = None if job is None else job.fields.get("seq")
+        await self._socket.send_bytes(pack(kind, text=text, seq=seq))
 
     async def _in_thread(self, function: Any, *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        self._computing += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, function, *arguments)
+        finally:
+            self._computing -= 1
 
 
 def _bytes(pixels: Array) -> memoryview:

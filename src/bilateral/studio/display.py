@@ -1,4 +1,4 @@
-"""Pictures for the screen: 8 bits per channel, with opacity."""
+"""Pictures for the screen: 8 bits per channel."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ def eight_bits(photo: Array) -> Array:
     return np.ascontiguousarray(photo)
 
 
-def opaque(rgb: Array, alpha: Array | None = None) -> Array:
-    """Return R, G, B, A pixels; opaque without `alpha` (H, W), which is from 0 to 255."""
+def with_opacity(rgb: Array, alpha: Array) -> Array:
+    """Return R, G, B, A pixels; `alpha` (H, W) is from 0 to 255."""
     out = np.empty((*rgb.shape[:2], 4), np.uint8)
-    out[..., :3] = rgb
-    out[..., 3] = 255 if alpha is None else alpha
+    for channel in range(3):
+        out[..., channel] = rgb[..., channel]
+    out[..., 3] = alpha
     return out
 
 

@@ -51,11 +51,15 @@ class Workspace:
         self.preview: View | None = None
         self.depth: Array | None = None
         """The depth map as loaded, float32, NaN where unknown."""
+        self.own_depth: Array | None = None
+        """The depth map that came with an example, as loaded."""
         self.mask: NDArray[np.bool_] | None = None
         """A rough mask of the object to cut out."""
         self.depth_file_dtype: np.dtype[Any] = np.dtype(np.float32)
         self.depth_version = 0
         self._layers: dict[str, Array] = {}
+        self._small_layers: dict[str, Array] = {}
+        """The same at the size of the preview: each stroke renews its own part."""
         self._lock = threading.Lock()
 
     @property
@@ -99,9 +103,9 @@ class Workspace:
         """Forget the photograph and everything that belongs to it."""
         with self._lock:
             self.full = self.preview = None
-            self.depth = self.mask = None
+            self.depth = self.mask = self.own_depth = None
             self.depth_version += 1
-            self._layers = {}
+            self._layers, self._small_layers = {}, {}
 
     def paint(self, tool: str, x: int, y: int, width: int, height: int, pixels: memoryview) -> None:
         """Replace a rectangle of a layer of strokes by R, G, B, A pixels."""
@@ -114,7 +118,17 @@ class Workspace:
         with self._lock:
             if tool not in self._layers:
                 self._layers[tool] = np.zeros((rows, columns, 4), np.uint8)
-            self._layers[tool][y : y + height, x : x + width] = patch
+                if self.preview is not None:
+                    self._small_layers[tool] = np.zeros((*self.preview.shape, 4), np.uint8)
+            layer = self._layers[tool]
+            layer[y : y + height, x : x + width] = patch
+            if self.preview is not None:
+                factor = self.preview.factor
+                top, left = y // factor, x // factor
+                bottom, right = -(-(y + height) // factor), -(-(x + width) // factor)
+                blocks = layer[top * factor : bottom * factor, left * factor : right * factor]
+                small = self._small_layers[tool]
+                small[top:bottom, left:right] = _shrink_layer(blocks, factor)
 
     def layer(self, tool: str, factor: int = 1) -> Array:
         """Return a copy of a layer of strokes; a block of pixels has the colour of its first one.
@@ -130,6 +144,8 @@ class Workspace:
             if full is None:
                 rows, columns = self.opened().shape
                 return np.zeros((-(-rows // factor), -(-columns // factor), 4), np.uint8)
+            if self.preview is not None and factor == self.preview.factor:
+                return self._small_layers[tool].copy()
             return full.copy() if factor == 1 else _shrink_layer(full, factor)
 
     def set_mask(self, picture: Array) -> None:
@@ -148,8 +164,25 @@ class Workspace:
             return None
         return self.mask[:: view.factor, :: view.factor][: view.shape[0], : view.shape[1]]
 
-    def set_depth(self, depth: Array) -> None:
-        """Set the depth map; 0 and non-finite values are unknown."""
+    def forget(self, what: str) -> None:
+        """Forget the rough mask, or the depth map that was loaded: that of an example is back."""
+        if what == "mask":
+            self.mask = None
+        elif self.own_depth is not None:
+            self.set_depth(self.own_depth)
+        else:
+            self.depth = None
+            self.depth_version += 1
+
+    def set_depth(self, depth: Array, *, own: bool = False) -> None:
+        """Set the depth map; 0 and non-finite values are unknown.
+
+        Parameters
+        ----------
+        depth : (H, W) or (H, W, C) array
+        own : bool
+            It came with the photograph.
+        """
         rows, columns = self.opened().shape
         if depth.ndim == 3 and depth.shape[2] in (2, 4):
             depth = depth[..., :-1]
@@ -166,6 +199,8 @@ class Workspace:
         values[~np.isfinite(values) | (values == 0)] = np.nan
         if np.isnan(values).all():
             raise Refused("The depth map has no known pixel.")
+        if own:
+            self.own_depth = depth
         self.depth_file_dtype = depth.dtype
         self.depth = values
         self.depth_version += 1

@@ -8,7 +8,6 @@ import { isProject, openProject, saveProject } from "./project.js";
 /**
  * @typedef {object} Screen
  * @property {(text: string, bad: boolean) => void} showHint
- * @property {() => void} showOptions
  * @property {(tool: ToolName) => void} selectTool
  */
 
@@ -28,21 +27,19 @@ export class Files {
    * @param {"open" | "depth" | "stereo" | "mask"} [use]
    */
   async open(file, use = "open") {
+    if (use !== "open" && !this.studio.original) return this.screen.showHint("Open a photograph first.", false);
     const bytes = new Uint8Array(await file.arrayBuffer());
     if (use === "mask") {
-      this.studio.maskFile = { name: file.name, bytes };
-      this.studio.sendMask();
-      this.screen.showOptions();
+      this.studio.loadMask({ name: file.name, bytes });
     } else if (use === "open" && isProject(bytes)) {
-      openProject(this.studio, bytes, this.screen.selectTool);
+      if (!openProject(this.studio, bytes, this.screen.selectTool)) {
+        this.screen.showHint(`${file.name} is a damaged project.`, true);
+      }
     } else if (use === "open") {
       this.studio.open({ kind: "file", name: file.name, bytes });
     } else {
-      this.studio.depthFile = { kind: use, name: file.name, bytes, disparities: Math.min(256, Math.ceil(this.studio.width / 6)) };
-      if (use === "stereo") this.studio.options.values = "disparity";
-      this.screen.showHint(use === "stereo" ? "Matching both views…" : "Opening the depth map…", false);
-      this.screen.showOptions();
-      this.studio.sendDepth();
+      const disparities = Math.min(256, Math.ceil(this.studio.width / 6));
+      this.studio.loadDepth({ kind: use, name: file.name, bytes, disparities });
     }
   }
 
@@ -101,7 +98,7 @@ export class Files {
     });
     addEventListener("paste", (event) => {
       const file = event.clipboardData?.files[0];
-      if (file) this.open(file, "open");
+      if (file) this.open(file, this.dropUse(event.clipboardData));
     });
   }
 

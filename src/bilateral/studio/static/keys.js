@@ -30,9 +30,15 @@ export function setUpKeys(studio, stage, pointers, keys, moveByKey, showCursor) 
       showCursor();
     } else if (target === stage && studio.original && moveByKey(event)) {
       event.preventDefault();
-    } else if (keys[event.key.toLowerCase()] && !["INPUT", "SELECT"].includes(target.tagName)) {
+    } else if (keys[event.key.toLowerCase()] && target.tagName !== "SELECT") {
       keys[event.key.toLowerCase()]();
-    } else if (keys[event.key] && "[]".includes(event.key)) keys[event.key]();
+    }
+  });
+  // After a click on a button, Space moves the picture and does not press the button again.
+  addEventListener("click", (event) => {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const pressed = target.closest("button, label.check") && document.activeElement !== stage;
+    if (event.detail > 0 && pressed && !target.closest("#compare")) stage.focus({ preventScroll: true });
   });
   addEventListener("keyup", (event) => {
     if (event.key !== " ") return;

@@ -15,12 +15,22 @@ export class Link {
     this.onChange = onChange;
     this.wait = 250;
     this.refused = false;
+    /** The server closed an idle connection: it opens again with the next sign of life. */
+    this.rests = false;
     /** @type {WebSocket | null} */
     this.socket = null;
+    for (const kind of ["pointermove", "pointerdown", "keydown", "wheel", "focus", "dragover", "paste"]) {
+      addEventListener(kind, () => this.wake(), { capture: true, passive: true });
+    }
     this.connect();
   }
 
+  wake() {
+    if (this.rests) this.connect();
+  }
+
   connect() {
+    this.rests = false;
     const socket = new WebSocket(`ws://${location.host}/socket`);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
@@ -34,13 +44,11 @@ export class Link {
       this.onMessage(message);
     };
     socket.onclose = (event) => {
-      this.onChange(false);
-      if (this.refused) return;
       // After an idle time, wait for the person to come back.
-      const idle = event.code === 4408;
-      const again = () => this.connect();
-      if (idle) addEventListener("pointermove", again, { once: true });
-      else setTimeout(again, this.wait);
+      this.rests = event.code === 4408;
+      this.onChange(false);
+      if (this.refused || this.rests) return;
+      setTimeout(() => this.connect(), this.wait);
       this.wait = Math.min(2 * this.wait, 3000);
     };
   }
@@ -55,6 +63,7 @@ export class Link {
    * @param {Uint8Array<ArrayBuffer>} [payload]
    */
   send(header, payload) {
+    this.wake();
     if (this.socket && this.up) this.socket.send(pack(header, payload));
   }
 }

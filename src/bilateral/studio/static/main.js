@@ -5,7 +5,7 @@ import { Files } from "./files.js";
 import { setUpKeys } from "./keys.js";
 import { Painter } from "./painter.js";
 import { Pointers } from "./pointers.js";
-import { Studio } from "./studio.js";
+import { context, Studio } from "./studio.js";
 import { FIXES, hexOf, MARKS, swatches, TEXTS, TOOLS } from "./tools.js";
 import { View } from "./view.js";
 
@@ -22,6 +22,8 @@ const brush = { size: 12, erases: false, mark: /** @type {"this" | "other"} */ (
 let palette = [];
 let greeted = false;
 let hintTimer = 0;
+/** Whether something was painted or changed since the last project was saved. */
+let unsaved = false;
 /** @type {{ x: number, y: number } | null} The keyboard's place in the picture. */
 let keyPlace = null;
 
@@ -47,11 +49,13 @@ const studio = new Studio({
     }
     if (header.photo) files.openFromCommandLine(header.photo);
   },
-  opened(pixels) {
+  opened() {
     get("welcome").hidden = true;
     get("file-name").textContent = `${studio.name} · ${studio.width} × ${studio.height}`;
     document.title = `${studio.name} · studio`;
-    showSwatches(swatches(pixels));
+    const { original, width, height } = studio;
+    if (original) showSwatches(swatches(context(original).getImageData(0, 0, width, height).data));
+    keyPlace = null;
     view.setSize(studio.width, studio.height);
     showTool();
   },
@@ -60,10 +64,11 @@ const studio = new Studio({
   file: (name, bytes) => files.download(name, bytes),
   link(up) {
     const link = get("link");
-    link.textContent = up ? "connected" : "reconnecting…";
+    link.textContent = up ? "connected" : studio?.link.rests ? "resting" : "reconnecting…";
     link.classList.toggle("up", up);
   },
   history() {
+    unsaved = studio.history.done.length > 0;
     /** @type {HTMLButtonElement} */ (get("undo")).disabled = !studio.history.done.length;
     /** @type {HTMLButtonElement} */ (get("redo")).disabled = !studio.history.undone.length;
   },
@@ -96,7 +101,7 @@ view.onMove = () => {
   showCursor();
 };
 
-const files = new Files(studio, { showHint, showOptions, selectTool });
+const files = new Files(studio, { showHint, selectTool });
 
 // ---------------------------------------------------------------- painting
 
@@ -154,7 +159,13 @@ function showCursor() {
     : keyPlace && { x: keyPlace.x * view.zoom + view.x, y: keyPlace.y * view.zoom + view.y };
   cursor.hidden = !paints || !place;
   if (!place) return;
-  const size = Math.max(brush.size * view.zoom, 2);
+  // Brushes below two pixels paint the pixel under the pointer: the ring is around that pixel.
+  const pixel = brush.size < 2;
+  if (pixel) {
+    place.x = (Math.floor((place.x - view.x) / view.zoom) + 0.5) * view.zoom + view.x;
+    place.y = (Math.floor((place.y - view.y) / view.zoom) + 0.5) * view.zoom + view.y;
+  }
+  const size = Math.max((pixel ? 1 : brush.size) * view.zoom, 2);
   cursor.classList.toggle("tiny", size < 8);
   cursor.style.width = cursor.style.height = `${size}px`;
   cursor.style.transform = `translate(${place.x - size / 2}px, ${place.y - size / 2}px)`;
@@ -201,7 +212,7 @@ function showTool() {
   /** @type {[string, () => void][]} */
   const saves = text.saves.map(([what, label]) => [label, () => studio.save(what)]);
   get("saves").replaceChildren(
-    ...[...saves, /** @type {[string, () => void]} */ (["Project", () => files.downloadProject()])].map(([label, save]) => {
+    ...[...saves, /** @type {[string, () => void]} */ (["Project", saveProject])].map(([label, save]) => {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = label;
@@ -214,6 +225,14 @@ function showTool() {
   view.redraw();
   showCursor();
 }
+
+async function saveProject() {
+  await files.downloadProject();
+  unsaved = false;
+}
+addEventListener("beforeunload", (event) => {
+  if (unsaved) event.preventDefault();
+});
 
 function showOptions() {
   const { look, values, refine, mask, aperture } = studio.options;

@@ -96,6 +96,7 @@ export class Painter {
   pick(x, y) {
     const { picture } = this.studio.newest;
     const source = picture?.factor === 1 ? picture.canvas : this.studio.original;
-    if (source) this.hand.pick(context(source).getImageData(Math.floor(x), Math.floor(y), 1, 1).data);
+    const inside = x >= 0 && y >= 0 && x < this.studio.width && y < this.studio.height;
+    if (source && inside) this.hand.pick(context(source).getImageData(Math.floor(x), Math.floor(y), 1, 1).data);
   }
 }

@@ -13,10 +13,24 @@ import { TOOLS } from "./tools.js";
 /** @typedef {{ kind: "depth" | "stereo", name: string, bytes: Uint8Array<ArrayBuffer>, disparities: number }} DepthFile */
 /** @typedef {{ look: string, values: string, refine: boolean, mask: boolean, aperture: number, x: number, y: number }} Options */
 /** @typedef {{ canvas: OffscreenCanvas, seq: number, factor: number }} Picture */
+/** @typedef {{ name: string, bytes: Uint8Array<ArrayBuffer> }} MaskFile */
+/**
+ * @typedef {object} Picked everything that belongs to one photograph, without its results
+ * @property {Photo | null} photo
+ * @property {DepthFile | null} depthFile
+ * @property {MaskFile | null} maskFile
+ * @property {boolean} ownDepth
+ * @property {string} name
+ * @property {number} width
+ * @property {number} height
+ * @property {OffscreenCanvas | null} original
+ * @property {Partial<Record<ToolName, Layer>>} layers
+ * @property {Options} options
+ */
 /**
  * @typedef {object} Events
  * @property {(hello: import("./protocol.js").Header) => void} hello
- * @property {(pixels: Uint8ClampedArray) => void} opened
+ * @property {() => void} opened
  * @property {() => void} picture
  * @property {(text: string, bad: boolean) => void} hint
  * @property {(name: string, bytes: Uint8Array<ArrayBuffer>) => void} file
@@ -38,9 +52,15 @@ export class Studio {
     this.photo = null;
     /** @type {DepthFile | null} */
     this.depthFile = null;
-    /** @type {{ name: string, bytes: Uint8Array<ArrayBuffer> } | null} A rough mask. */
+    /** @type {MaskFile | null} A rough mask. */
     this.maskFile = null;
-    this.hasDepth = false;
+    /** An example comes with its depth map. */
+    this.ownDepth = false;
+    this.maxBytes = Infinity;
+    /** @type {{ seq: number, photo: Photo, after: (() => void) | null, canvas?: OffscreenCanvas } | null} The photograph that is being opened. */
+    this.opening = null;
+    /** @type {Map<number, () => void>} What to do once the server has accepted a file, by message. */
+    this.pending = new Map();
     this.name = "";
     this.width = 0;
     this.height = 0;
@@ -62,9 +82,15 @@ export class Studio {
     /** @type {Map<number, number>} When each request was made. */
     this.asked = new Map();
     this.history = new History(() => events.history());
-    /** @type {(() => void) | null} What to do once the photograph is open. */
-    this.afterOpen = null;
     this.link = new Link((message) => this.receive(message), (up) => events.link(up));
+  }
+
+  get hasDepth() {
+    return this.ownDepth || this.depthFile !== null;
+  }
+
+  get lacksDepth() {
+    return (this.tool === "depth" || this.tool === "refocus") && !this.hasDepth;
   }
 
   /** @returns {Layer | null} The layer of the tool: made when the tool is first used. */
@@ -75,97 +101,198 @@ export class Studio {
 
   /** @param {Message} message */
   receive({ header, payload }) {
-    if (header.kind === "hello") {
+    const { kind, seq } = header;
+    if (kind === "hello") {
+      this.maxBytes = header.limits.bytes;
       this.events.hello(header);
       this.sendAll();
-    } else if (header.kind === "opened") this.opened(header, payload);
-    else if (header.kind === "picture") this.receivePicture(header, payload);
-    else if (header.kind === "depth") {
-      this.hasDepth = true;
-      this.pictures.depth = {};
-      this.pictures.refocus = {};
+    } else if (kind === "photo") this.receivePhoto(header, payload);
+    else if (kind === "opened") this.opened(header);
+    else if (kind === "picture") this.receivePicture(header, payload);
+    else if (kind === "depth" || kind === "mask") {
       this.events.hint("", false);
+      this.pending.get(seq)?.();
+      this.pending.delete(seq);
       this.request();
-    } else if (header.kind === "mask") {
-      this.events.hint("", false);
-      if (!this.options.mask) this.setOptions({ mask: true });
-      else this.request();
-    } else if (header.kind === "file") this.events.file(header.name, payload);
-    else if (header.kind === "hint") this.events.hint(header.text, false);
-    else if (header.kind === "error" || header.kind === "full") this.events.hint(header.text, true);
+    } else if (kind === "file") this.events.file(header.name, payload);
+    else if (kind === "hint" || kind === "error" || kind === "full") {
+      this.events.hint(header.text, kind !== "hint");
+      this.pending.delete(seq);
+      if (this.opening?.seq !== seq) return;
+      this.opening = null;
+      // Strokes waited, because they could have belonged to the new photograph.
+      for (const layer of Object.values(this.layers)) if (layer.dirty) return this.request();
+    }
+  }
+
+  /**
+   * Whether a file is small enough to be sent; tell the person if it is not.
+   * @param {string} name
+   * @param {Uint8Array<ArrayBuffer> | undefined} bytes
+   */
+  fits(name, bytes) {
+    // A message has a header, too.
+    if (!bytes || bytes.length + 100000 <= this.maxBytes) return true;
+    const size = Math.round(bytes.length / 1e6), most = Math.round(this.maxBytes / 1e6);
+    this.events.hint(`${name} has ${size} MB; the studio takes files of up to ${most} MB.`, true);
+    return false;
+  }
+
+  /**
+   * Open another photograph. The one before stays until the server has accepted the new one.
+   * @param {Photo} photo
+   * @param {() => void} [after]
+   */
+  open(photo, after) {
+    if (photo.kind === "file" && !this.fits(photo.name, photo.bytes)) return;
+    this.opening = { seq: ++this.seq, photo, after: after ?? null };
+    this.events.hint("Opening…", false);
+    this.sendPhoto(photo, this.opening.seq);
   }
 
   /**
    * @param {Photo} photo
-   * @param {() => void} [afterOpen]
+   * @param {number} seq
    */
-  open(photo, afterOpen) {
-    this.photo = photo;
-    this.depthFile = null;
-    this.maskFile = null;
-    this.options.mask = false;
-    this.afterOpen = afterOpen ?? null;
-    this.openSeq = ++this.seq;
-    this.events.hint("Opening…", false);
-    this.sendPhoto();
-  }
-
-  sendPhoto() {
-    const photo = this.photo, seq = this.openSeq;
-    if (!photo) return;
+  sendPhoto(photo, seq) {
     if (photo.kind === "example") this.link.send({ kind: "example", name: photo.name, seq });
     else this.link.send({ kind: "open", name: photo.name, seq }, photo.bytes);
   }
 
-  sendDepth() {
-    const file = this.depthFile;
-    if (!file) return;
-    const { kind, name, disparities } = file;
-    this.link.send({ kind, name, disparities, seq: ++this.seq }, file.bytes);
+  /**
+   * Load a depth map, or the right view of a stereo pair; one step of the history.
+   * @param {DepthFile} file
+   */
+  loadDepth(file) {
+    if (!this.fits(file.name, file.bytes)) return;
+    const values = file.kind === "stereo" ? "disparity" : this.options.values;
+    this.events.hint(file.kind === "stereo" ? "Matching both views…" : "Opening the depth map…", false);
+    const seq = this.sendDepth(file);
+    this.pending.set(seq, () => this.replace({ depthFile: file }, { values }));
   }
 
-  sendMask() {
-    if (this.maskFile) this.link.send({ kind: "mask", name: this.maskFile.name, seq: ++this.seq }, this.maskFile.bytes);
+  /**
+   * Load a rough mask; one step of the history.
+   * @param {MaskFile} file
+   */
+  loadMask(file) {
+    if (!this.fits(file.name, file.bytes)) return;
+    const seq = this.sendMask(file);
+    this.pending.set(seq, () => this.replace({ maskFile: file }, { mask: true }));
+  }
+
+  /**
+   * The server has accepted a file: keep it, with the options that it needs.
+   * @param {{ depthFile?: DepthFile | null, maskFile?: MaskFile | null }} files
+   * @param {Partial<Options>} options
+   */
+  replace(files, options) {
+    const before = { depthFile: this.depthFile, maskFile: this.maskFile }, after = { ...before, ...files };
+    const old = { ...this.options }, now = { ...this.options, ...options };
+    const set = (/** @type {typeof before} */ { depthFile, maskFile }, /** @type {Options} */ values) => {
+      const sends = { depth: depthFile !== this.depthFile, mask: maskFile !== this.maskFile };
+      Object.assign(this, { depthFile, maskFile, options: { ...values } });
+      this.events.options();
+      if (sends.depth) this.sendDepth(depthFile);
+      if (sends.mask) this.sendMask(maskFile);
+      this.events.picture();
+    };
+    Object.assign(this, after, { options: now });
+    this.events.options();
+    this.history.add({ bytes: 0, undo: () => set(before, old), redo: () => set(after, now) });
+  }
+
+  /**
+   * @param {DepthFile | null} file null: that of the example, or none
+   * @returns {number} the number of the message
+   */
+  sendDepth(file) {
+    const seq = ++this.seq;
+    if (!file) this.link.send({ kind: "forget", what: "depth", seq });
+    else this.link.send({ kind: file.kind, name: file.name, disparities: file.disparities, seq }, file.bytes);
+    return seq;
+  }
+
+  /**
+   * @param {MaskFile | null} file
+   * @returns {number} the number of the message
+   */
+  sendMask(file) {
+    const seq = ++this.seq;
+    if (!file) this.link.send({ kind: "forget", what: "mask", seq });
+    else this.link.send({ kind: "mask", name: file.name, seq }, file.bytes);
+    return seq;
   }
 
   /** Send everything to a server that knows nothing of this page. */
   sendAll() {
-    if (!this.photo) return;
-    this.sendPhoto();
-    if (!this.original || this.openedSeq !== this.openSeq) return;
-    this.sendDepth();
-    this.sendMask();
-    for (const tool of TOOLS) {
-      const layer = this.layers[tool];
-      if (layer && !layer.empty) layer.dirty = { x: 0, y: 0, width: this.width, height: this.height };
+    if (this.photo) {
+      this.sendPhoto(this.photo, this.openSeq);
+      if (this.depthFile) this.sendDepth(this.depthFile);
+      if (this.maskFile) this.sendMask(this.maskFile);
+      for (const layer of Object.values(this.layers)) {
+        if (!layer.empty) layer.dirty = { x: 0, y: 0, width: this.width, height: this.height };
+      }
+      this.sendStrokes();
     }
+    if (this.opening) this.sendPhoto(this.opening.photo, this.opening.seq);
     this.request();
   }
 
   /**
+   * Keep a strip of the photograph that is being opened.
    * @param {import("./protocol.js").Header} header
    * @param {Uint8Array<ArrayBuffer>} payload
    */
-  opened(header, payload) {
-    if (header.seq !== this.openSeq) return;
-    this.hasDepth = header.depth || this.depthFile !== null;
-    if (this.openedSeq === header.seq) return; // the server was started again
-    this.openedSeq = header.seq;
-    this.name = header.name;
-    this.width = header.width;
-    this.height = header.height;
-    const bytes = new Uint8ClampedArray(payload.buffer, payload.byteOffset, payload.byteLength);
-    this.original = canvasOf(bytes, this.width, this.height);
-    this.layers = {};
-    this.pictures = {};
-    this.options = { ...this.options, x: this.width / 2, y: this.height / 2 };
-    this.history.clear();
+  receivePhoto({ seq, y, width, height }, payload) {
+    if (!this.opening || seq !== this.opening.seq) return; // the server was started again
+    if (y === 0) this.opening.canvas = new OffscreenCanvas(width, height);
+    const { canvas } = this.opening;
+    if (canvas) context(canvas).putImageData(new ImageData(rgba(payload, 3), width), 0, y);
+  }
+
+  /** @param {import("./protocol.js").Header} header */
+  opened(header) {
+    if (!this.opening || header.seq !== this.opening.seq) return; // the server was started again
+    const { photo, after, seq, canvas: original } = this.opening;
+    const before = this.picked();
+    this.opening = null;
+    this.pending.clear();
+    this.openSeq = this.openedSeq = seq;
+    const { name, width, height } = header;
+    const options = { ...this.options, mask: false, x: width / 2, y: height / 2 };
+    Object.assign(this, { photo, depthFile: null, maskFile: null, ownDepth: header.depth });
+    Object.assign(this, { name, width, height, original, layers: {}, pictures: {}, options });
+    if (before.original) this.addOpening(before);
     this.events.hint("", false);
-    this.events.opened(bytes);
-    const after = this.afterOpen;
-    this.afterOpen = null;
+    this.events.opened();
     if (after) after();
     this.request();
+  }
+
+  /** @returns {Picked} */
+  picked() {
+    const { photo, depthFile, maskFile, ownDepth, name, width, height, original, layers, options } = this;
+    return { photo, depthFile, maskFile, ownDepth, name, width, height, original, layers, options };
+  }
+
+  /**
+   * Remember the photograph before, with its strokes: the step of the history that opened another.
+   * @param {Picked} before
+   */
+  addOpening(before) {
+    let other = before;
+    const swap = () => {
+      const now = this.picked();
+      Object.assign(this, other, { options: { ...other.options }, pictures: {}, opening: null });
+      this.pending.clear();
+      other = now;
+      this.openSeq = this.openedSeq = ++this.seq;
+      this.events.opened();
+      this.sendAll();
+    };
+    const pixels = before.width * before.height, layers = Object.keys(before.layers).length;
+    this.history.add({ bytes: (4 + 8 * layers) * pixels, undo: swap, redo: swap });
   }
 
   /**
@@ -173,7 +300,7 @@ export class Studio {
    * @param {Uint8Array<ArrayBuffer>} payload
    */
   receivePicture(header, payload) {
-    const { tool, seq, factor, y, width, height, rows, last, ms } = header;
+    const { tool, seq, factor, y, width, height, rows, channels, last, ms } = header;
     if (seq <= (this.openedSeq ?? 0)) return;
     const pictures = (this.pictures[/** @type {ToolName} */ (tool)] ??= {});
     const slot = factor === 1 ? "full" : "preview";
@@ -183,8 +310,7 @@ export class Studio {
       pictures[slot] = picture;
     }
     if (rows) {
-      const bytes = new Uint8ClampedArray(payload.buffer, payload.byteOffset, payload.byteLength);
-      context(picture.canvas).putImageData(new ImageData(bytes, width, rows), 0, y);
+      context(picture.canvas).putImageData(new ImageData(rgba(payload, channels), width, rows), 0, y);
     }
     if (!last) return;
     picture.seq = seq;
@@ -200,7 +326,7 @@ export class Studio {
 
   /** The newest picture of the tool, and whether it is a preview. */
   get newest() {
-    const { full, preview } = this.pictures[this.tool] ?? {};
+    const { full, preview } = (this.lacksDepth ? null : this.pictures[this.tool]) ?? {};
     const isPreview = preview !== undefined && preview.seq > (full ? full.seq : -1);
     return { picture: isPreview ? preview : full, isPreview, full };
   }
@@ -221,20 +347,24 @@ export class Studio {
     clearTimeout(this.timer);
     this.timer = 0;
     this.lastSent = performance.now();
-    if (!this.original || !this.link.up) return;
-    for (const tool of TOOLS) {
-      const layer = this.layers[tool], box = layer?.takeDirty();
-      if (!layer || !box) continue;
-      const values = layer.read(box);
-      this.link.send({ kind: "paint", tool, ...box }, new Uint8Array(values.buffer));
-    }
-    if ((this.tool === "depth" || this.tool === "refocus") && !this.hasDepth) {
+    if (!this.original || !this.link.up || this.opening) return;
+    this.sendStrokes();
+    if (this.lacksDepth) {
       this.events.hint("There is no depth map yet: load one, or open an example.", false);
       return;
     }
     const seq = ++this.seq;
     this.asked.set(seq, performance.now());
     this.link.send({ kind: "picture", tool: this.tool, seq, live, ...this.options });
+  }
+
+  sendStrokes() {
+    for (const tool of TOOLS) {
+      const layer = this.layers[tool], box = layer?.takeDirty();
+      if (!layer || !box) continue;
+      const values = layer.read(box);
+      this.link.send({ kind: "paint", tool, ...box }, new Uint8Array(values.buffer));
+    }
   }
 
   /** A stroke ended: remember it for undo. */
@@ -309,12 +439,14 @@ export function context(canvas) {
 }
 
 /**
- * @param {Uint8ClampedArray<ArrayBuffer>} bytes
- * @param {number} width
- * @param {number} height
+ * @param {Uint8Array<ArrayBuffer>} bytes of pixels with 3 channels, which are opaque, or 4
+ * @param {number} channels
  */
-export function canvasOf(bytes, width, height) {
-  const canvas = new OffscreenCanvas(width, height);
-  context(canvas).putImageData(new ImageData(bytes, width, height), 0, 0);
-  return canvas;
+function rgba(bytes, channels) {
+  if (channels === 4) return new Uint8ClampedArray(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const pixels = new Uint32Array(bytes.length / 3);
+  for (let i = 0, at = 0; i < pixels.length; i++, at += 3) {
+    pixels[i] = (255 << 24) | (bytes[at + 2] << 16) | (bytes[at + 1] << 8) | bytes[at];
+  }
+  return new Uint8ClampedArray(pixels.buffer);
 }

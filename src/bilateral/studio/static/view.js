@@ -16,6 +16,8 @@
 
 const LEAST_ZOOM = 0.02;
 const MOST_ZOOM = 64;
+/** A small photograph is enlarged by this at first. */
+const MOST_FITTED = 16;
 
 export class View {
   /**
@@ -45,12 +47,25 @@ export class View {
     this.dirty = null;
     this.scheduled = false;
     this.fitted = true;
+    this.drawnRatio = 0;
     /** @type {() => void} */
     this.onDraw = () => {};
     /** @type {() => void} */
     this.onMove = () => {};
-    new ResizeObserver(() => this.resize()).observe(stage);
+    this.watchSize();
     this.resize();
+  }
+
+  /** Pixels of the device count: a window on another screen may change its pixel ratio only. */
+  watchSize() {
+    const observer = new ResizeObserver(() => this.resize());
+    try {
+      observer.observe(this.stage, { box: "device-pixel-content-box" });
+    } catch {
+      // This browser does not tell the pixels of the device.
+      observer.observe(this.stage);
+      addEventListener("resize", () => this.resize());
+    }
   }
 
   get ratio() {
@@ -59,6 +74,7 @@ export class View {
 
   resize() {
     const box = this.stage.getBoundingClientRect();
+    this.drawnRatio = this.ratio;
     for (const canvas of [this.base, this.strokes]) {
       canvas.width = Math.max(1, Math.round(box.width * this.ratio));
       canvas.height = Math.max(1, Math.round(box.height * this.ratio));
@@ -82,7 +98,7 @@ export class View {
     if (!this.width || !box.width) return;
     const room = Math.min(24, box.width / 20);
     const zoom = Math.min((box.width - 2 * room) / this.width, (box.height - 2 * room) / this.height);
-    this.zoom = Math.max(LEAST_ZOOM, Math.min(zoom, 4));
+    this.zoom = Math.max(LEAST_ZOOM, Math.min(zoom, MOST_FITTED));
     this.x = (box.width - this.width * this.zoom) / 2;
     this.y = (box.height - this.height * this.zoom) / 2;
     this.fitted = true;
@@ -161,6 +177,7 @@ export class View {
     this.scheduled = true;
     requestAnimationFrame(() => {
       this.scheduled = false;
+      if (this.ratio !== this.drawnRatio) this.resize();
       if (this.wantsBase) this.drawBase();
       if (this.wantsStrokes || this.dirty) this.drawStrokes();
       this.onDraw();

@@ -31,7 +31,7 @@ class Tool(Protocol):
     def picture(
         self, workspace: Workspace, view: View, fields: dict[str, Any], check: Check
     ) -> Array:
-        """Return the picture (H, W, 4) of a view, uint8."""
+        """Return the picture of a view, uint8: (H, W, 3), or (H, W, 4) with its opacity."""
 
     def save(self, workspace: Workspace, what: str, fields: dict[str, Any], check: Check) -> File:
         """Return the file that a person asked for."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import color, io
-from bilateral.studio.display import eight_bits, opaque
+from bilateral.studio.display import eight_bits
 from bilateral.studio.limits import Refused
 from bilateral.studio.tools.base import Check, File
 from bilateral.studio.workspace import View, Workspace
@@ -25,7 +25,7 @@ class ColorizeTool:
         self, workspace: Workspace, view: View, fields: dict[str, Any], check: Check
     ) -> Array:
         """Return the photograph in colour, or in gray without a stroke."""
-        return opaque(eight_bits(self._result(workspace, view, check)))
+        return eight_bits(self._result(workspace, view, check))
 
     def save(self, workspace: Workspace, what: str, fields: dict[str, Any], check: Check) -> File:
         """Return the picture in the bits of the photograph, or the layer of strokes."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bilateral import io
 from bilateral.cli.commands.cut import with_alpha
-from bilateral.studio.display import opaque
+from bilateral.studio.display import with_opacity
 from bilateral.studio.limits import Refused
 from bilateral.studio.tools.base import Check, File
 from bilateral.studio.workspace import View, Workspace
@@ -28,9 +28,9 @@ class CutTool:
         """Return the photograph with the matte as its opacity."""
         layer, mask = workspace.layer("cut", view.factor), _mask(workspace, view, fields)
         if mask is None and not layer[..., 3].any():
-            return opaque(view.display)
+            return view.display
         matte = self._matte(view, layer, mask, check)
-        return opaque(view.display, np.rint(matte * 255).astype(np.uint8))
+        return with_opacity(view.display, np.rint(matte * 255).astype(np.uint8))
 
     def save(self, workspace: Workspace, what: str, fields: dict[str, Any], check: Check) -> File:
         """Return the cut-out, the matte, the mask or the strokes."""

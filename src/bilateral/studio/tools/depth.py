@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import io
-from bilateral.studio.display import depth_colors, depth_palette, opaque, relief
+from bilateral.studio.display import depth_colors, depth_palette, relief
 from bilateral.studio.limits import Refused
 from bilateral.studio.tools.base import Check, File
 from bilateral.studio.workspace import View, Workspace
@@ -68,8 +68,8 @@ class DepthTool:
         scale = scaled(workspace, fields)
         nearness = scale.nearness(self.result(workspace, view, fields, check))
         if fields.get("look") == "relief":
-            return opaque(relief(nearness, _RELIEF * float(np.sqrt(nearness.size))))
-        return opaque(depth_colors(nearness))
+            return relief(nearness, _RELIEF * float(np.sqrt(nearness.size)))
+        return depth_colors(nearness)
 
     def result(
         self, workspace: Workspace, view: View, fields: dict[str, Any], check: Check
@@ -86,7 +86,13 @@ class DepthTool:
         depth = depth[: view.shape[0], : view.shape[1]]
         if refined or layer.any():
             corrections = _corrections(layer, scale)
-            depth = correct_depth(depth, view.photo, corrections, refine=refined)
+            depth = correct_depth(
+                depth,
+                view.photo,
+                corrections,
+                refine=refined,
+                disparity=not scale.far_is_large,
+            )
         check(0, 0.0)
         view.kept["depth"] = (key, depth)
         return depth

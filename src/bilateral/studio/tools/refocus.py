@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bilateral import io
-from bilateral.studio.display import eight_bits, opaque
+from bilateral.studio.display import eight_bits
 from bilateral.studio.limits import Refused
 from bilateral.studio.tools.base import Check, File
 from bilateral.studio.tools.depth import DepthTool, scaled
@@ -33,7 +33,7 @@ class RefocusTool:
         self, workspace: Workspace, view: View, fields: dict[str, Any], check: Check
     ) -> Array:
         """Return the photograph, sharp at the clicked point."""
-        return opaque(eight_bits(self._result(workspace, view, fields, check)))
+        return eight_bits(self._result(workspace, view, fields, check))
 
     def save(self, workspace: Workspace, what: str, fields: dict[str, Any], check: Check) -> File:
         """Return the picture in the bits of the photograph."""

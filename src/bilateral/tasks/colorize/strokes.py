@@ -41,10 +41,24 @@ def find_strokes(
         finite = np.asarray(np.isfinite(rgb).all(axis=2))
         weights = np.where(finite, weights, np.float32(0))
         rgb = np.where(finite[..., np.newaxis], rgb, rgb.dtype.type(0))
-    validation.some_strokes(bool(weights.any()), reason_if_none)
-    chroma = color.chroma(rgb, picture.highest)
-    validation.strokes_not_swapped(_is_gray(chroma[weights > 0]) and not _is_gray(_chroma_of(gray)))
+    box = _bounding_box(weights)
+    validation.some_strokes(box is not None, reason_if_none)
+    assert box is not None
+    chroma = np.zeros((*weights.shape, 2), np.float32)
+    chroma[box] = color.chroma(rgb[box], picture.highest)
+    has_gray_strokes = _is_gray(chroma[box][weights[box] > 0])
+    validation.strokes_not_swapped(has_gray_strokes and not _is_gray(_chroma_of(gray)))
     return Strokes(chroma, weights)
+
+
+def _bounding_box(weights: Array) -> tuple[slice, slice] | None:
+    """The part of the picture with all strokes; None if there is no stroke."""
+    rows = np.flatnonzero(weights.any(axis=1))
+    if not len(rows):
+        return None
+    down = slice(rows[0], rows[-1] + 1)
+    columns = np.flatnonzero(weights[down].any(axis=0))
+    return down, slice(columns[0], columns[-1] + 1)
 
 
 def _alpha(picture: validation.Reference) -> Array | None:
@@ -54,8 +68,10 @@ def _alpha(picture: validation.Reference) -> Array | None:
     alpha = picture.pixels[..., 3]
     if (alpha == alpha.flat[0]).all():
         return None
-    opacity: Array = np.nan_to_num(alpha.astype(np.float32) / np.float32(picture.highest))
-    return np.asarray(np.clip(opacity, 0, 1))
+    opacity: Array = np.divide(alpha, np.float32(picture.highest), dtype=np.float32)
+    if alpha.dtype.kind == "f":
+        opacity = np.nan_to_num(opacity)
+    return np.asarray(np.clip(opacity, 0, 1, out=opacity))
 
 
 def _differences(gray: validation.Reference, rgb: Array, highest: float) -> Array:

@@ -12,9 +12,6 @@ from bilateral.tasks.depth.refine import refine_depth
 
 Array = NDArray[Any]
 
-_TRUST = 8.0
-"""Confidence of painted pixels, relative to the map's."""
-
 
 class Corrections(NamedTuple):
     """Strokes on a depth map."""
@@ -28,7 +25,12 @@ class Corrections(NamedTuple):
 
 
 def correct_depth(
-    depth: Array, photo: Array, corrections: Corrections, *, refine: bool = True
+    depth: Array,
+    photo: Array,
+    corrections: Corrections,
+    *,
+    refine: bool = True,
+    disparity: bool = False,
 ) -> Array:
     """Return the map with its corrections, float32; painted depths stay exactly.
 
@@ -40,21 +42,23 @@ def correct_depth(
     corrections : Corrections
     refine : bool
         Refine by `refine_depth`, which fills what is unknown. Otherwise it stays NaN.
+    disparity : bool
+        The map is one of disparities: planes are linear in its values, not in their inverse.
     """
     out = np.where(corrections.wrong, np.float32(np.nan), depth)
-    out = _flatten(out, corrections.flat)
+    out = _flatten(out, corrections.flat, disparity)
     painted = np.isfinite(corrections.values)
     out = np.where(painted, corrections.values, out).astype(np.float32)
     if not refine:
         return out
     exact = painted | (corrections.flat & np.isfinite(out))
-    trust = np.where(exact, np.float32(_TRUST), np.float32(1))
-    refined = refine_depth(out, photo, trust)
+    # No more trust in strokes than in the map: beside much trust, the map counts as unknown.
+    refined = refine_depth(out, photo)
     return np.where(exact, out, refined).astype(np.float32)
 
 
-def _flatten(depth: Array, flat: NDArray[np.bool_]) -> Array:
-    """Replace each region by the plane that fits it best, in inverse depth if all are positive."""
+def _flatten(depth: Array, flat: NDArray[np.bool_], disparity: bool) -> Array:
+    """Replace each region by the plane that fits it best; positive depths by their inverse."""
     out = depth.copy()
     regions, count = find_regions(np.zeros(flat.shape, np.float32), flat, 0.5)
     for region in range(1, count + 1):
@@ -63,7 +67,7 @@ def _flatten(depth: Array, flat: NDArray[np.bool_]) -> Array:
         if known.sum() < 3:
             continue
         values = depth[known].astype(np.float64)
-        inverse = bool((values > 0).all())
+        inverse = not disparity and bool((values > 0).all())
         target = 1 / values if inverse else values
         coefficients, *_ = np.linalg.lstsq(_plane(known), target, rcond=None)
         plane = _plane(inside) @ coefficients
