@@ -4,8 +4,9 @@ import { all, get, press } from "./dom.js";
 import { Files } from "./files.js";
 import { setUpKeys } from "./keys.js";
 import { Painter } from "./painter.js";
+import { context } from "./pixels.js";
 import { Pointers } from "./pointers.js";
-import { context, Studio } from "./studio.js";
+import { Studio } from "./studio.js";
 import { FIXES, hexOf, MARKS, swatches, TEXTS, TOOLS } from "./tools.js";
 import { View } from "./view.js";
 
@@ -107,7 +108,7 @@ const files = new Files(studio, { showHint, selectTool });
 
 /** @type {{ x: number, y: number } | null} The pointer's place in the window. */
 let pointer = null;
-/** @type {import("./studio.js").Options | null} Options before a drag of a slider. */
+/** @type {import("./document.js").Options | null} Options before a drag of a slider. */
 let optionsBefore = null;
 const painter = new Painter(studio, view, brush, {
   color: strokeColor,

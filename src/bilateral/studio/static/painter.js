@@ -1,7 +1,7 @@
 // Painting: strokes on the layer of the tool, or the point in focus.
 
 import { pixelOf } from "./layer.js";
-import { context } from "./studio.js";
+import { context } from "./pixels.js";
 
 /** @typedef {import("./studio.js").Studio} Studio */
 /** @typedef {import("./view.js").View} View */
@@ -29,7 +29,7 @@ export class Painter {
     /** @type {{ x: number, y: number } | null} The end of the stroke that is being painted. */
     this.last = null;
     this.erases = false;
-    /** @type {import("./studio.js").Options | null} Options before the focus was dragged. */
+    /** @type {import("./document.js").Options | null} Options before the focus was dragged. */
     this.before = null;
   }
 

@@ -1,7 +1,7 @@
 // Project files: the photograph, the depth map, all strokes and options in one file.
 
 import { Layer } from "./layer.js";
-import { context } from "./studio.js";
+import { context } from "./pixels.js";
 import { TEXTS, TOOLS } from "./tools.js";
 
 /** @typedef {import("./studio.js").Studio} Studio */

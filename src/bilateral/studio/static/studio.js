@@ -4,41 +4,19 @@
 import { History } from "./history.js";
 import { Layer } from "./layer.js";
 import { Link } from "./link.js";
+import { context, rgba } from "./pixels.js";
 import { TOOLS } from "./tools.js";
 
 /** @typedef {import("./tools.js").ToolName} ToolName */
 /** @typedef {import("./layer.js").Tile} Tile */
 /** @typedef {import("./protocol.js").Message} Message */
-/** @typedef {{ kind: "file", name: string, bytes: Uint8Array<ArrayBuffer> } | { kind: "example", name: string }} Photo */
-/** @typedef {{ kind: "depth" | "stereo", name: string, bytes: Uint8Array<ArrayBuffer>, disparities: number }} DepthFile */
-/** @typedef {{ look: string, values: string, refine: boolean, mask: boolean, aperture: number, x: number, y: number }} Options */
-/** @typedef {{ canvas: OffscreenCanvas, seq: number, factor: number }} Picture */
-/** @typedef {{ name: string, bytes: Uint8Array<ArrayBuffer> }} MaskFile */
-/**
- * @typedef {object} Picked everything that belongs to one photograph, without its results
- * @property {Photo | null} photo
- * @property {DepthFile | null} depthFile
- * @property {MaskFile | null} maskFile
- * @property {boolean} ownDepth
- * @property {string} name
- * @property {number} width
- * @property {number} height
- * @property {OffscreenCanvas | null} original
- * @property {Partial<Record<ToolName, Layer>>} layers
- * @property {Options} options
- */
-/**
- * @typedef {object} Events
- * @property {(hello: import("./protocol.js").Header) => void} hello
- * @property {() => void} opened
- * @property {() => void} picture
- * @property {(text: string, bad: boolean) => void} hint
- * @property {(name: string, bytes: Uint8Array<ArrayBuffer>) => void} file
- * @property {(up: boolean) => void} link
- * @property {() => void} history
- * @property {() => void} options
- * @property {(milliseconds: number, seq: number, full: boolean) => void} timing
- */
+/** @typedef {import("./document.js").Photo} Photo */
+/** @typedef {import("./document.js").DepthFile} DepthFile */
+/** @typedef {import("./document.js").MaskFile} MaskFile */
+/** @typedef {import("./document.js").Options} Options */
+/** @typedef {import("./document.js").Picture} Picture */
+/** @typedef {import("./document.js").Picked} Picked */
+/** @typedef {import("./document.js").Events} Events */
 
 const SEND_EVERY = 40;
 
@@ -428,25 +406,4 @@ export class Studio {
     this.request();
     this.link.send({ kind: "save", tool: this.tool, what, ...this.options, seq: ++this.seq });
   }
-}
-
-/**
- * @param {OffscreenCanvas} canvas
- * @returns {OffscreenCanvasRenderingContext2D}
- */
-export function context(canvas) {
-  return /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
-}
-
-/**
- * @param {Uint8Array<ArrayBuffer>} bytes of pixels with 3 channels, which are opaque, or 4
- * @param {number} channels
- */
-function rgba(bytes, channels) {
-  if (channels === 4) return new Uint8ClampedArray(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const pixels = new Uint32Array(bytes.length / 3);
-  for (let i = 0, at = 0; i < pixels.length; i++, at += 3) {
-    pixels[i] = (255 << 24) | (bytes[at + 2] << 16) | (bytes[at + 1] << 8) | bytes[at];
-  }
-  return new Uint8ClampedArray(pixels.buffer);
 }
