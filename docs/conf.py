@@ -67,6 +67,8 @@ sphinx_gallery_conf = {
     "min_reported_time": 10,
     "remove_config_comments": True,
     "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
     "matplotlib_animations": False,
     "capture_repr": (),
     "copyfile_regex": "",

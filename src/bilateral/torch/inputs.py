@@ -43,6 +43,12 @@ def batch(
     channels: Sequence[int] = (3, 1),
 ) -> Batch:
     """Check the shapes and dtypes of tensors and bring them to one form."""
+    if torch.jit.is_tracing():
+        raise RuntimeError(
+            f"{names.array_function} cannot be traced: torch.jit.trace and torch.onnx.export with "
+            f"dynamo=False would store the result for the example instead of the solver. Use "
+            f"torch.export, or export the network up to the solver."
+        )
     for name, value in (
         ("reference", reference),
         (names.target, target),
