@@ -25,9 +25,11 @@ exclude_patterns = [
 ]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = "bilateral"
 html_theme_options = {
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
@@ -47,7 +49,7 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 autodoc_typehints = "none"
-default_role = "code"
+default_role = "py:obj"  # a link where the name is known, else code
 nitpicky = False
 
 sphinx_gallery_conf = {
@@ -59,11 +61,14 @@ sphinx_gallery_conf = {
     ],
     "within_subsection_order": "ExampleTitleSortKey",
     "plot_gallery": True,
+    "thumbnail_size": (540, 220),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "min_reported_time": 10,
     "remove_config_comments": True,
     "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
     "matplotlib_animations": False,
     "capture_repr": (),
     "copyfile_regex": "",

@@ -1,12 +1,16 @@
 // Bind the operations on label maps.
+#include <nanobind/stl/vector.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/subjects.hpp"
 #include "labels/label_depth.hpp"
 #include "labels/majority.hpp"
+#include "labels/object_regions.hpp"
 #include "labels/regions.hpp"
 
 namespace bilateral {
@@ -21,6 +25,15 @@ std::int32_t bound_find_regions(const Input<float>& values, const Input<bool>& m
   const CoreCall call;
   return find_regions(values.data(), mask.data(), values.shape(0), values.shape(1), tolerance,
                       labels.data());
+}
+
+std::vector<std::int64_t> bound_object_regions(const Input<double>& values, double threshold,
+                                               const Output<std::int32_t>& labels) {
+  require(values.ndim() == 2 && values.size() > 0, "values must be H x W");
+  require(values.size() < std::numeric_limits<std::int32_t>::max(), "too many pixels");
+  require(labels.size() == values.size(), "sizes do not match");
+  const CoreCall call;
+  return object_regions(values.data(), threshold, values.shape(0), values.shape(1), labels.data());
 }
 
 void bound_label_depth(const Input<std::int32_t>& labels, std::size_t radius,
@@ -51,6 +64,10 @@ void bind_labels(nb::module_& m) {
   m.def("find_regions", &bound_find_regions, "values"_a.noconvert(), "mask"_a.noconvert(),
         "tolerance"_a, "labels"_a.noconvert(),
         "Label the connected regions of a mask. Returns their number.");
+  m.def("object_regions", &bound_object_regions, "values"_a.noconvert(), "threshold"_a,
+        "labels"_a.noconvert(),
+        "Label the connected regions of the mask of values above a threshold, with its holes "
+        "filled. Returns the number of pixels of each label.");
 }
 
 }  // namespace bilateral

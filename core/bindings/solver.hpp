@@ -20,6 +20,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/grid/bound_grid.hpp"
+#include "grid/pyramid_transfer.hpp"
 #include "multigrid/hierarchy.hpp"
 #include "multigrid/nested_start.hpp"
 #include "solve/system.hpp"
@@ -71,21 +72,23 @@ class BoundSolver final : public AnySolver {
  public:
   BoundSolver(nb::object grid, const std::string& preconditioner, int threads)
       : owner_(std::move(grid)),
-        grid_(nb::cast<const BoundGrid&>(owner_).grid()),
-        solver_(make(nb::cast<const BoundGrid&>(owner_), preconditioner, threads)) {}
+        bound_(nb::cast<const BoundGrid&>(owner_)),
+        threads_(threads),
+        solver_(make(bound_, preconditioner, threads)) {}
 
   PcgResult solve(const Input<T>& weight, const Input<T>& weighted, const Output<T>& x,
                   const std::vector<double>& scale, bool fill, PcgOptions options,
                   Callback callback) {
-    const std::size_t channels = channels_over(weighted, grid_.vertices);
-    require(
-        weight.size() == grid_.vertices && x.size() == weighted.size() && scale.size() == channels,
-        "sizes do not match");
+    const std::size_t vertices = bound_.grid().vertices;
+    const std::size_t channels = channels_over(weighted, vertices);
+    require(weight.size() == vertices && x.size() == weighted.size() && scale.size() == channels,
+            "sizes do not match");
     AfterStep after_step(std::move(callback));
     options.after_step = std::ref(after_step);
     PcgResult result;
     {
       const CoreCall call;
+      if (fill && has_gaps(weight.data(), vertices)) bound_.with_pyramid(threads_);
       result = solver_.solve(weight.data(), weighted.data(), channels, scale.data(), x.data(), fill,
                              options);
     }
@@ -94,7 +97,7 @@ class BoundSolver final : public AnySolver {
   }
 
   void with_data(const Output<bool>& out) const override {
-    require(out.size() == grid_.vertices, "out does not match the grid");
+    require(out.size() == bound_.grid().vertices, "out does not match the grid");
     const std::vector<std::uint8_t>& active = solver_.active();
     if (active.empty())
       std::fill_n(out.data(), out.size(), true);
@@ -108,12 +111,15 @@ class BoundSolver final : public AnySolver {
     if (name == "multigrid")
       return SystemSolver<T>(grid.grid(), grid.multigrid<T>(threads), threads);
     require(name == "pyramid" || name == "jacobi", "no such preconditioner");
-    const auto kind = name == "pyramid" ? Preconditioning::pyramid : Preconditioning::jacobi;
-    return SystemSolver<T>(grid.grid(), grid.n<T>(threads), kind, threads);
+    if (name == "jacobi")
+      return SystemSolver<T>(grid.grid(), grid.n<T>(threads), Preconditioning::jacobi, threads);
+    return SystemSolver<T>(grid.with_pyramid(threads), grid.n<T>(threads), Preconditioning::pyramid,
+                           threads);
   }
 
   nb::object owner_;
-  const Grid& grid_;
+  const BoundGrid& bound_;
+  int threads_;
   SystemSolver<T> solver_;
 };
 

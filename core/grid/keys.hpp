@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/lanes.hpp"
@@ -204,8 +205,7 @@ class Ranker {
       do ranks[p++] = index;
       while (p < n && keys[p] == key);
     }
-    std::sort(entries_.begin(), entries_.end(),
-              [](const Entry& a, const Entry& b) { return a.key < b.key; });
+    sort_entries();
     const std::size_t count = entries_.size();
     reserve(count);
     translation_.resize(count);
@@ -216,6 +216,31 @@ class Ranker {
     }
     for (std::size_t p = 0; p < n; ++p) ++counts[ranks[p] = translation_[ranks[p]]];
     return count;
+  }
+
+  // Sorts the entries: by digits of 8 bits if there are enough to fill the counters.
+  void sort_entries() {
+    constexpr std::size_t digits = sizeof(NarrowKey), values = 256, enough = 64;
+    if (sizeof(Key) != sizeof(NarrowKey) || entries_.size() < enough) {
+      std::sort(entries_.begin(), entries_.end(),
+                [](const Entry& a, const Entry& b) { return a.key < b.key; });
+      return;
+    }
+    std::array<std::array<std::uint32_t, values>, digits> counters{};
+    const auto digit = [](const Entry& entry, std::size_t d) {
+      return static_cast<std::size_t>(entry.key >> (8 * d)) % values;
+    };
+    for (const Entry& entry : entries_)
+      for (std::size_t d = 0; d < digits; ++d) ++counters[d][digit(entry, d)];
+    sorted_.resize(entries_.size());
+    for (std::size_t d = 0; d < digits; ++d) {
+      auto& counter = counters[d];
+      if (counter[digit(entries_[0], d)] == entries_.size()) continue;  // all have this digit
+      std::uint32_t first = 0;
+      for (std::uint32_t& count : counter) first += std::exchange(count, first);
+      for (const Entry& entry : entries_) sorted_[counter[digit(entry, d)]++] = entry;
+      entries_.swap(sorted_);
+    }
   }
 
   // The number of a key's value; a new value gets the next number.
@@ -246,7 +271,7 @@ class Ranker {
   std::vector<std::uint32_t> table_, translation_;
   std::size_t slots_ = 0;
   int shift_ = 0;
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_, sorted_;
   std::vector<Key> padded_keys_;
   std::vector<std::uint32_t> padded_ranks_;
 };

@@ -107,12 +107,18 @@ void pyramid_start(const Grid& grid, const T* weight, const T* weighted, std::si
         threads);
 }
 
-// The paper's flat start: the mean of each vertex that has data, the pyramid start elsewhere.
+// Whether a vertex has no data.
 template <class T>
-void flat_start(const Grid& grid, const T* weight, const T* weighted, std::size_t channels, T* x,
-                int threads) {
-  pyramid_start(grid, weight, weighted, channels, x, threads);
-  for (std::size_t v = 0; v < grid.vertices; ++v)
+bool has_gaps(const T* weight, std::size_t vertices) {
+  return std::any_of(weight, weight + vertices, [](T w) { return !(w > T{0}); });
+}
+
+// Writes the mean of each vertex that has data: the paper's flat start, where the others hold the
+// pyramid start.
+template <class T>
+void means_of_vertices(const T* weight, const T* weighted, std::size_t vertices,
+                       std::size_t channels, T* x) {
+  for (std::size_t v = 0; v < vertices; ++v)
     if (weight[v] > T{0})
       for (std::size_t k = 0; k < channels; ++k)
         x[v * channels + k] = weighted[v * channels + k] / weight[v];

@@ -11,6 +11,7 @@
 
 #include "labels/label_depth.hpp"
 #include "labels/majority.hpp"
+#include "labels/object_regions.hpp"
 #include "labels/regions.hpp"
 #include "tests/check.hpp"
 #include "tests/failing_memory.hpp"
@@ -172,6 +173,46 @@ void test_random_regions(Random& random) {
   }
 }
 
+// Compares with a flood fill of the background from the border, then of each region.
+void test_object_regions(Random& random) {
+  for (const auto& shape :
+       {std::pair<std::size_t, std::size_t>{1, 1}, {1, 9}, {9, 1}, {3, 3}, {24, 31}, {60, 20}})
+    for (int density = 1; density < 8; ++density) {
+      const auto [height, width] = shape;
+      const std::size_t pixels = height * width, columns = width;
+      std::vector<double> values(pixels);
+      for (double& value : values) value = below(random, 8) < std::size_t(density) ? 1.0 : 0.0;
+      const auto flood = [&](std::vector<std::int32_t>& map, std::size_t start, std::int32_t from,
+                             std::int32_t to) {
+        std::vector<std::size_t> open{start};
+        while (!open.empty()) {
+          const std::size_t p = open.back();
+          open.pop_back();
+          if (map[p] != from) continue;
+          map[p] = to;
+          if (p % columns > 0) open.push_back(p - 1);
+          if (p % columns + 1 < columns) open.push_back(p + 1);
+          if (p >= columns) open.push_back(p - columns);
+          if (p + columns < pixels) open.push_back(p + columns);
+        }
+      };
+      std::vector<std::int32_t> expected(pixels), labels(pixels);
+      for (std::size_t p = 0; p < pixels; ++p) expected[p] = values[p] > 0.5 ? -1 : -2;
+      for (std::size_t p = 0; p < pixels; ++p)
+        if (p % width == 0 || p % width + 1 == width || p < width || p + width >= pixels)
+          flood(expected, p, -2, 0);
+      std::replace(expected.begin(), expected.end(), -2, -1);
+      std::int32_t count = 0;
+      for (std::size_t p = 0; p < pixels; ++p)
+        if (expected[p] == -1) flood(expected, p, -1, ++count);
+      const auto sizes = object_regions(values.data(), 0.5, height, width, labels.data());
+      CHECK(labels == expected);
+      CHECK(sizes.size() == std::size_t(count) + 1);
+      for (std::size_t k = 0; k < sizes.size(); ++k)
+        CHECK(sizes[k] == std::count(expected.begin(), expected.end(), std::int32_t(k)));
+    }
+}
+
 // Labels are indices, so that the filter must refuse others.
 void test_labels_outside_the_classes() {
   for (const std::int32_t wrong : {-1, 3, std::numeric_limits<std::int32_t>::min()}) {
@@ -204,6 +245,7 @@ void test_without_memory(Random& random) {
 void test_labels(Random& random) {
   test_regions();
   test_random_regions(random);
+  test_object_regions(random);
   test_label_depth(random);
   test_majority(random);
   test_labels_outside_the_classes();

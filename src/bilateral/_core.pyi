@@ -564,6 +564,11 @@ def majority(labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu
 def find_regions(values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], mask: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], tolerance: float, labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')]) -> int:
     """Label the connected regions of a mask. Returns their number."""
 
+def object_regions(values: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], threshold: float, labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')]) -> list[int]:
+    """
+    Label the connected regions of the mask of values above a threshold, with its holes filled. Returns the number of pixels of each label.
+    """
+
 def match_blocks(left: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], right: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], disparities: int, radius: int, margin: float, out: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]], threads: int) -> None:
     """
     Match blocks of two views; fills the lower, upper and best disparity, and the right best.

@@ -13,7 +13,8 @@ from PIL import Image
 from scipy import ndimage
 
 from bilateral import compat
-from bilateral.compat.object_mask import _choose, _fill_holes
+from bilateral.compat.object_mask import _choose
+from bilateral.filters.labels import object_regions
 
 Array = NDArray[Any]
 
@@ -21,13 +22,17 @@ Array = NDArray[Any]
 @given(arrays.arrays(np.bool_, st.tuples(st.integers(1, 9), st.integers(1, 9))))
 def test_holes_and_components_are_scipys(mask: NDArray[np.bool_]) -> None:
     filled = ndimage.binary_fill_holes(mask)
-    np.testing.assert_array_equal(_fill_holes(mask), filled)
-    labels, count = ndimage.label(filled)
-    order = np.argsort([np.sum(labels == i) for i in range(count + 1)])
-    second = labels == order[-2] if count else np.ones_like(mask)
-    np.testing.assert_array_equal(_choose(filled, get_all_cc=False), second)
-    rest = sum((labels == i).astype(int) for i in order[:-1]) + np.zeros(mask.shape, int)
-    np.testing.assert_array_equal(_choose(filled, get_all_cc=True), rest)
+    expected, count = ndimage.label(filled)
+    sizes = [np.sum(expected == i) for i in range(count + 1)]
+    soft = np.where(mask, 0.6, 0.4)
+    labels, our_sizes = object_regions(soft, 0.5)
+    np.testing.assert_array_equal(labels, expected)
+    assert our_sizes == sizes
+    order = np.argsort(sizes)
+    second = expected == order[-2] if count else np.ones_like(mask)
+    np.testing.assert_array_equal(_choose(soft, get_all_cc=False), second)
+    rest = sum((expected == i).astype(int) for i in order[:-1]) + np.zeros(mask.shape, int)
+    np.testing.assert_array_equal(_choose(soft, get_all_cc=True), rest)
 
 
 def test_soft_map_is_the_notebooks_solution(image: Array) -> None:

@@ -402,3 +402,35 @@ def test_fused_and_composed_first_derivatives_agree() -> None:
     fused = torch.autograd.grad(y, given, h, retain_graph=True)
     composed = torch.autograd.grad(y, given, h, create_graph=True)
     assert_all_close(fused, composed, rtol=1e-6, atol=1e-8)
+
+
+class Head(torch.nn.Module):
+    """The end of a network: the layer with a photograph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.solver = BilateralSolver(sigma_xy=4)
+
+    def forward(self, photo: Tensor, raw: Tensor) -> Tensor:
+        smooth: Tensor = self.solver(photo, raw)
+        return smooth
+
+
+def test_an_exported_network_solves_other_sizes_after_a_round_trip() -> None:
+    photo, raw, *_ = example()
+    sides = {2: torch.export.Dim("height"), 3: torch.export.Dim("width")}
+    program = torch.export.export(
+        Head(), (photo, raw), dynamic_shapes={"photo": sides, "raw": sides}
+    )
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file).module()
+    photo, raw = photo[..., :17, :19], raw[..., :17, :19]
+    assert torch.equal(loaded(photo, raw), Head()(photo, raw))
+
+
+def test_a_trace_that_would_store_the_result_is_refused() -> None:
+    photo, raw, *_ = example()
+    with pytest.raises(RuntimeError, match=r"cannot be traced.*torch\.export"):
+        torch.jit.trace(Head(), (photo, raw))

@@ -1,4 +1,4 @@
-// Compute the pyramid, the bistochastization and the multigrid hierarchies of a grid.
+// Compute the bistochastization, the pyramid and the multigrid hierarchies of a grid.
 #include "bindings/grid/bound_grid.hpp"
 
 #include <algorithm>
@@ -9,22 +9,35 @@
 
 namespace bilateral {
 
+namespace {
+
+// Seconds since `began`, which becomes now.
+double lap(BoundGrid::Clock::time_point& began) {
+  const BoundGrid::Clock::time_point now = BoundGrid::Clock::now();
+  return std::chrono::duration<double>(now - std::exchange(began, now)).count();
+}
+
+}  // namespace
+
 BoundGrid::BoundGrid(Grid grid, Clock::time_point began, double lowest_eigenvalue,
                      const LevelWeights& weights, int threads)
     : grid_(std::move(grid)), lowest_eigenvalue_(lowest_eigenvalue), weights_(weights) {
-  const auto lap = [&] {
-    const Clock::time_point now = Clock::now();
-    return std::chrono::duration<double>(now - std::exchange(began, now)).count();
-  };
-  build_seconds_[0] = lap();
-  build_pyramid(grid_, threads);
-  build_seconds_[1] = lap();
+  build_seconds_[0] = lap(began);
   n32_ = Buffer<float>(grid_.vertices, 1.0f);
   bistochastize(grid_, n32_, {2e-6, lowest_eigenvalue_}, threads);
-  build_seconds_[2] = lap();
+  build_seconds_[2] = lap(began);
 }
 
 BoundGrid::~BoundGrid() = default;
+
+const Grid& BoundGrid::with_pyramid(int threads) const {
+  std::call_once(pyramid_once_, [&] {
+    Clock::time_point began = Clock::now();
+    build_pyramid(grid_, threads);
+    build_seconds_[1] = lap(began);
+  });
+  return grid_;
+}
 
 template <>
 const float* BoundGrid::n(int) const {

@@ -1,5 +1,5 @@
-// BoundGrid: the grid that Python holds, with its pyramid, its bistochastization, and its
-// multigrid hierarchies once a solve needs them.
+// BoundGrid: the grid that Python holds, with its bistochastization, and with its pyramid and its
+// multigrid hierarchies once a call needs them.
 #pragma once
 
 #include <array>
@@ -21,13 +21,17 @@ class BoundGrid {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Takes a grid with the weights of B-bar, whose construction began at `began`. Builds the pyramid
-  // and bistochastizes B-bar. For `lowest_eigenvalue` see bistochastize, for `weights` Hierarchy.
+  // Takes a grid with the weights of B-bar, whose construction began at `began`, and
+  // bistochastizes B-bar. For `lowest_eigenvalue` see bistochastize, for `weights` Hierarchy.
   BoundGrid(Grid grid, Clock::time_point began, double lowest_eigenvalue,
             const LevelWeights& weights, int threads);
   ~BoundGrid();
 
+  // The grid; its pyramid may be missing.
   const Grid& grid() const { return grid_; }
+
+  // The grid with its pyramid, which the first call builds.
+  const Grid& with_pyramid(int threads) const;
 
   // The grid, for operations on pixels. Throws std::invalid_argument if the blocks have them.
   const Grid& pixel_grid() const {
@@ -36,7 +40,10 @@ class BoundGrid {
   }
 
   // Seconds for vertices and edges, for the pyramid, and for the bistochastization.
-  const std::array<double, 3>& build_seconds() const { return build_seconds_; }
+  const std::array<double, 3>& build_seconds(int threads) const {
+    with_pyramid(threads);
+    return build_seconds_;
+  }
 
   // The vector n of the bistochastization.
   template <class T>
@@ -63,8 +70,9 @@ class BoundGrid {
   }
 
  private:
-  Grid grid_;
-  std::array<double, 3> build_seconds_{};
+  mutable Grid grid_;  // with_pyramid changes its levels
+  mutable std::once_flag pyramid_once_;
+  mutable std::array<double, 3> build_seconds_{};
   double lowest_eigenvalue_;
   LevelWeights weights_;
   Buffer<float> n32_;

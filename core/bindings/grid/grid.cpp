@@ -45,12 +45,13 @@ void bound_slice(const BoundGrid& self, const Input<T>& vertices, const Output<T
 }
 
 // A linear map from vertices to vertices.
-template <class T, auto apply>
+template <class T, auto apply, bool needs_pyramid>
 void bound_map(const BoundGrid& self, const Input<T>& vertices, const Output<T>& out, int threads) {
   const std::size_t channels = channels_over(vertices, self.grid().vertices);
   require(out.size() == vertices.size(), "out does not match the input");
   const CoreCall call;
-  apply(self.grid(), vertices.data(), channels, out.data(), threads);
+  const Grid& grid = needs_pyramid ? self.with_pyramid(threads) : self.grid();
+  apply(grid, vertices.data(), channels, out.data(), threads);
 }
 
 template <class T>
@@ -111,14 +112,17 @@ BoundStats bound_splat_target(const BoundGrid& self, const Input<T>& target,
   return bound_stats(stats);
 }
 
-template <class T, auto find_start>
+// Writes the paper's hierarchical start, or its flat start.
+template <class T, bool flat>
 void bound_start(const BoundGrid& self, const Input<T>& weight, const Input<T>& weighted,
                  const Output<T>& x, int threads) {
-  const Grid& grid = self.grid();
-  const std::size_t channels = channels_over(weighted, grid.vertices);
-  require(weight.size() == grid.vertices && x.size() == weighted.size(), "sizes do not match");
+  const std::size_t vertices = self.grid().vertices, channels = channels_over(weighted, vertices);
+  require(weight.size() == vertices && x.size() == weighted.size(), "sizes do not match");
   const CoreCall call;
-  find_start(grid, weight.data(), weighted.data(), channels, x.data(), threads);
+  if (!flat || has_gaps(weight.data(), vertices))
+    pyramid_start(self.with_pyramid(threads), weight.data(), weighted.data(), channels, x.data(),
+                  threads);
+  if (flat) means_of_vertices(weight.data(), weighted.data(), vertices, channels, x.data());
 }
 
 template <class T>
@@ -148,7 +152,7 @@ double bound_count_loose(const BoundGrid& self, const Input<T>& weight, double l
 }
 
 std::tuple<double, double, double> build_seconds(const BoundGrid& self) {
-  return std::tuple_cat(self.build_seconds());
+  return std::tuple_cat(self.build_seconds(1));
 }
 
 template <class T>
@@ -157,9 +161,9 @@ void define_operators(nb::class_<BoundGrid>& grid) {
            "Write S pixels.")
       .def("slice", &bound_slice<T>, "vertices"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
            "Write S^T vertices.")
-      .def("blur", &bound_map<T, &blur<T>>, "vertices"_a.noconvert(), "out"_a.noconvert(),
+      .def("blur", &bound_map<T, &blur<T>, false>, "vertices"_a.noconvert(), "out"_a.noconvert(),
            "threads"_a, "Write B-bar vertices.")
-      .def("push_pull", &bound_map<T, &push_pull_values<T>>, "vertices"_a.noconvert(),
+      .def("push_pull", &bound_map<T, &push_pull_values<T>, true>, "vertices"_a.noconvert(),
            "out"_a.noconvert(), "threads"_a, "Write H vertices, the pyramid's sum of means.")
       .def("slice_gradients", &bound_slice_gradients<T>, "z"_a.noconvert(), "y"_a.noconvert(),
            "extra"_a.noconvert().none(), "target"_a.noconvert(), "confidence"_a.noconvert().none(),
@@ -175,11 +179,11 @@ void define_operators(nb::class_<BoundGrid>& grid) {
           "threads"_a,
           "Write S c and S (c t). Returns the number of known pixels, the lowest and highest value "
           "per channel, and the first pixel with an invalid confidence.")
-      .def("pyramid_start", &bound_start<T, &pyramid_start<T>>, "weight"_a.noconvert(),
+      .def("pyramid_start", &bound_start<T, false>, "weight"_a.noconvert(),
            "weighted"_a.noconvert(), "x"_a.noconvert(), "threads"_a,
            "Write the paper's hierarchical start.")
-      .def("flat_start", &bound_start<T, &flat_start<T>>, "weight"_a.noconvert(),
-           "weighted"_a.noconvert(), "x"_a.noconvert(), "threads"_a,
+      .def("flat_start", &bound_start<T, true>, "weight"_a.noconvert(), "weighted"_a.noconvert(),
+           "x"_a.noconvert(), "threads"_a,
            "Write the mean of each vertex, or the hierarchical start where there is no data.")
       .def("draw_probes", &bound_draw_probes<T>, "weight"_a.noconvert(), "smoothness"_a, "seed"_a,
            "b"_a.noconvert(), "threads"_a, "Write random right-hand sides with the covariance A.")

@@ -25,7 +25,9 @@ class BoundPlanes {
   BoundPlanes(nb::object grid, const std::vector<double>& cells_per_pixel, int threads)
       : owner_(std::move(grid)),
         bound_(nb::cast<const BoundGrid&>(owner_)),
-        axes_(make(cells_per_pixel, threads)) {}
+        axes_(make(cells_per_pixel, threads)) {
+    bound_.with_pyramid(threads);  // PlaneFill needs it
+  }
 
   const BoundGrid& bound() const { return bound_; }
   const Grid& grid() const { return bound_.pixel_grid(); }

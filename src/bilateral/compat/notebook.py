@@ -201,8 +201,7 @@ class BilateralSolver:
         pixels = self.grid._image("x", target)
         if _single_precision_is_enough(target):
             pixels, confidence = pixels.astype(np.float32), confidence.astype(np.float32)
-        out = solve(self.grid.grid, self._options, pixels, confidence)
-        return out.astype(np.float64).reshape(target.shape)
+        return solve(self.grid.grid, self._options, pixels, confidence).reshape(target.shape)
 
     @cached_property
     def _diagonals(self) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bilateral.compat.notebook import BilateralGrid
 from bilateral.compat.steps import Options, solve
-from bilateral.filters.labels import find_regions
+from bilateral.filters.labels import object_regions
 
 Array = NDArray[Any]
 
@@ -81,8 +81,7 @@ def bilateral_solver_output(
     # Equal confidences of all pixels scale the smoothness, and cost nothing then.
     options = Options.checked(_LAMBDA / _CONFIDENCE, _STEPS)
     soft = solve(grid.grid, options, values.astype(np.float32))
-    mask = _choose(_fill_holes(soft > _THRESHOLD), get_all_cc)
-    return soft.astype(np.float64), mask
+    return soft, _choose(soft, get_all_cc)
 
 
 def _image(given: Any) -> Array:
@@ -99,7 +98,7 @@ def _image(given: Any) -> Array:
                 name="PIL",
             ) from error
         with Image.open(given) as file:
-            return np.asarray(file.convert("RGB"))
+            return np.asarray(file if file.mode == "RGB" else file.convert("RGB"))
     image = np.asarray(given)
     if image.ndim == 2:
         image = np.repeat(image[..., np.newaxis], 3, axis=2)
@@ -108,24 +107,13 @@ def _image(given: Any) -> Array:
     return image[..., :3]
 
 
-def _fill_holes(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Add the parts of the background that do not reach the border of the image."""
-    background, count = find_regions(mask, ~mask, 0.5)
-    is_hole = np.ones(count + 1, np.bool_)
-    for border in (background[0], background[-1], background[:, 0], background[:, -1]):
-        is_hole[border] = False
-    is_hole[0] = False
-    filled: NDArray[np.bool_] = mask | is_hole[background] if is_hole.any() else mask
-    return filled
-
-
-def _choose(mask: NDArray[np.bool_], get_all_cc: bool) -> Array:
+def _choose(soft: NDArray[np.float64], get_all_cc: bool) -> Array:
     """Return the second-largest component, or all but the largest; the background is one, too."""
-    labels, count = find_regions(mask, mask, 0.5)
-    order = np.argsort(np.bincount(labels.ravel(), minlength=count + 1))
+    labels, sizes = object_regions(soft, _THRESHOLD)
+    order = np.argsort(sizes)
     chosen: Array
     if get_all_cc:
         chosen = (labels != order[-1]).astype(np.int64)
     else:
-        chosen = labels == order[-2] if count else np.ones(mask.shape, np.bool_)
+        chosen = labels == order[-2] if len(sizes) > 1 else np.ones(soft.shape, np.bool_)
     return chosen

@@ -93,10 +93,8 @@ class FastBilateralSolverFilter:
 
     def _means(self, x: Array) -> Array:
         """Mean of all pixels of each vertex, whatever their confidence: OpenCV starts there."""
-        finite = np.where(np.isfinite(x), x, 0)
-        sums = self._grid.splat(finite)
-        count = self._count if sums.ndim == 1 else self._count[:, np.newaxis]
-        return self._grid.slice(sums / count).astype(x.dtype)
+        sums = self._grid.splat(np.where(np.isfinite(x), x, 0))
+        return sums.reshape(len(sums), -1) / self._count[:, np.newaxis]
 
 
 def createFastBilateralSolverFilter(  # noqa: N802

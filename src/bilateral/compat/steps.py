@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 import bilateral
 from bilateral import validation
 from bilateral.numerics.options import SolveOptions
-from bilateral.numerics.solve import Solve
+from bilateral.numerics.problem import check_inputs, set_up
+from bilateral.numerics.solve import solve_vertices
+from bilateral.numerics.system import slice_vertices
+from bilateral.numerics.warm_start import to_start
 
 Array = NDArray[Any]
 
@@ -36,7 +39,14 @@ def solve(
     target: Array,
     confidence: Array | None = None,
     start: Array | None = None,
-) -> Array:
-    """Solve in the target's precision, from the mean of each vertex or from the pixels `start`."""
-    call = Solve(grid, options.smoothness, options.solve, target, confidence, warm_start=start)
-    return np.asarray(call.plain(None, stacklevel=3).x)
+) -> NDArray[np.float64]:
+    """Solve in the target's precision, from the mean of each vertex or the vertices `start`."""
+    checked, weights = check_inputs(grid, target, confidence, options.solve)
+    problem = set_up(grid, checked.values, weights, options.smoothness, options.solve)
+    earlier = None if start is None else to_start(problem.system, start)
+    vertices, _ = solve_vertices(
+        grid, problem, earlier, options.smoothness, options.solve, None, None, stacklevel=3
+    )
+    # There are fewer vertices than pixels to convert.
+    pixels = slice_vertices(grid, vertices.astype(np.float64))
+    return pixels.reshape(checked.shape)

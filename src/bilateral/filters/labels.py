@@ -33,6 +33,28 @@ def find_regions(
     return cpu.find_regions(np.ascontiguousarray(values, np.float32), mask, tolerance)
 
 
+def object_regions(
+    values: NDArray[np.float64], threshold: float
+) -> tuple[NDArray[np.int32], list[int]]:
+    """Number the connected regions of a mask whose holes are filled.
+
+    Parameters
+    ----------
+    values : (H, W) array
+    threshold : float
+        The mask is ``values > threshold``. A hole is a part of the rest that does not reach the
+        border of the image. Only pixels that share a side are connected.
+
+    Returns
+    -------
+    regions : (H, W) int32 array
+        Numbers from 1; 0 outside the filled mask.
+    sizes : list of int
+        Number of pixels of each number, 0 included.
+    """
+    return cpu.object_regions(np.ascontiguousarray(values, np.float64), threshold)
+
+
 def majority(labels: NDArray[np.int32], classes: int, radius: int) -> NDArray[np.int32]:
     """Replace each label by the label of more than half of the window around it, if there is one.
 

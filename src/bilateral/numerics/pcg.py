@@ -26,8 +26,8 @@ Outcome = cpu.Outcome
 def _faint_fraction(grid: BilateralGrid, system: System) -> float:
     """Compute the fraction of pixels at faint vertices, as `policy` defines them."""
     mass = core_of(grid).mass()
-    # float64 holds any of these numbers.
-    enough = np.float64(system.smoothness / policy.EASY_SMOOTHNESS) * mass
+    # float64 holds any of these numbers; NumPy 1 would multiply in float32.
+    enough = np.multiply(mass, system.smoothness / policy.EASY_SMOOTHNESS, dtype=np.float64)
     return float(mass[system.weight < enough].sum(dtype=np.float64)) / math.prod(grid.shape)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bilateral import validation
 
+_jit: Any = torch.jit  # partly without types
 _WIDE = (torch.float64, torch.int32, torch.uint32, torch.int64, torch.uint64)
 
 
@@ -43,6 +44,12 @@ def batch(
     channels: Sequence[int] = (3, 1),
 ) -> Batch:
     """Check the shapes and dtypes of tensors and bring them to one form."""
+    if _jit.is_tracing():
+        raise RuntimeError(
+            f"{names.array_function} cannot be traced: torch.jit.trace and torch.onnx.export with "
+            f"dynamo=False would store the result for the example instead of the solver. Use "
+            f"torch.export, or export the network up to the solver."
+        )
     for name, value in (
         ("reference", reference),
         (names.target, target),

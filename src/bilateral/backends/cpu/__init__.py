@@ -60,7 +60,7 @@ from bilateral.backends.cpu.grid import (
     splat,
     with_data,
 )
-from bilateral.backends.cpu.labels import find_regions, label_depth, majority
+from bilateral.backends.cpu.labels import find_regions, label_depth, majority, object_regions
 from bilateral.backends.cpu.planes import (
     PlaneObservation,
     Planes,
@@ -182,6 +182,7 @@ __all__ = [
     "majority",
     "match_blocks",
     "median",
+    "object_regions",
     "pack_photo",
     "pcg",
     "photo_luma",

@@ -53,8 +53,8 @@ def build_grid(
 ) -> Grid:
     """Build the simplified bilateral grid of (H, W, C) or (T, H, W, C) pixels.
 
-    The grid has vertices, edges, the pyramid down to one vertex, and the vector n for which
-    D_n B-bar D_n has the row sums m (supplement, Algorithm 1).
+    The grid has vertices, edges, and the vector n for which D_n B-bar D_n has the row sums m
+    (supplement, Algorithm 1). The first call that needs the pyramid builds it.
 
     Parameters
     ----------

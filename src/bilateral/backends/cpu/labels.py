@@ -41,3 +41,14 @@ def find_regions(
     """
     labels = np.empty(values.shape, np.int32)
     return labels, _core.find_regions(values, mask, tolerance, labels)
+
+
+def object_regions(
+    values: NDArray[np.float64], threshold: float
+) -> tuple[NDArray[np.int32], list[int]]:
+    """Label the connected regions of ``values > threshold`` with its holes filled, from 1.
+
+    Returns the labels, which are 0 outside, and the number of pixels of each label, 0 included.
+    """
+    labels = np.empty(values.shape, np.int32)
+    return labels, _core.object_regions(values, threshold, labels)
