@@ -168,10 +168,14 @@ class LargeSolve:
         return info
 
     def _strip_rows(self, readers: Any, width: int) -> int:
-        """Return how many rows a strip may have: a quarter of the memory, in whole file tiles."""
+        """Return how many rows a strip may have: about a quarter of the memory, in whole tiles.
+
+        Strips that cut tiles take more memory and time: a tile is kept for the next strip.
+        """
         rows = self.memory // 4 // (streaming.BYTES_PER_PIXEL * width)
         step = max(reader.row_step for reader in readers)
-        return max(1, rows // step * step if rows >= step else rows)
+        tiles = (2 * rows + step) // (2 * step)
+        return max(1, tiles * step or rows)
 
     def _announce(self, n_vertices: int) -> None:
         needed = n_vertices * BYTES_PER_VERTEX
