@@ -21,8 +21,9 @@ from bilateral.numerics import blocks
 
 Array = NDArray[Any]
 
-BYTES_PER_PIXEL = 48
-"""Memory of a strip for each of its pixels: two strips of input, one of work and one of output."""
+BYTES_PER_PIXEL = 28
+"""Memory of a strip for each of its pixels, RGB and float32: two strips of input and the work on
+one of them."""
 
 
 class Strip(NamedTuple):

@@ -96,6 +96,15 @@ def test_integers_with_unknown_numbers_are_rounded_as_in_memory(
     assert same_bits(read("large.tif"), read("small.tif"))
 
 
+def test_arrays_of_a_zarr_group(scene: tuple[Array, Array, Array], call: Main) -> None:
+    group = zarr.open_group("scene.zarr", mode="w")
+    group.create_array("photo", data=scene[0], chunks=(64, 64, 3))
+    group.create_array("target", data=scene[1], chunks=(50, 70))
+    arguments = ("--sigma-xy", "6.5", "--memory", "20kB", "-o", "scene.zarr/out")
+    works(call("solve", "scene.zarr/photo", "scene.zarr/target", *arguments))
+    assert same_bits(read("scene.zarr/out"), bilateral.solve(*scene[:2], sigma_xy=6.5))
+
+
 def test_json_and_skip_existing(scene: tuple[Array, Array, Array], call: Main) -> None:
     code, out, _ = call(*SOLVE, "-o", "out.tif", "--json")
     record = json.loads(out)

@@ -18,9 +18,9 @@ class BlockTasks(NamedTuple):
 
     place: tuple[int, int]
     """Row and column of the block among all blocks."""
-    position: tuple[int, int]
     shape: tuple[int, int]
     block: Delayed
+    extent: Delayed
     vertices: Delayed
     sums: Delayed
     target: Delayed
@@ -33,11 +33,11 @@ def build_all(
     references, targets = _parts(cut.reference), _parts(cut.target)
     confidences = None if cut.confidence is None else _parts(cut.confidence)
     starts = None if cut.warm_start is None else _parts(cut.warm_start)
-    build = delayed(tasks.build, pure=True, nout=3)
+    build = delayed(tasks.build, pure=True, nout=4)
     built = []
     for place, position, shape in cut.places():
         confidence = None if confidences is None else confidences[place]
-        block, vertices, sums = build(
+        block, extent, vertices, sums = build(
             references[place],
             targets[place],
             confidence,
@@ -47,7 +47,7 @@ def build_all(
             robust,
             None if starts is None else starts[place],
         )
-        built.append(BlockTasks(place, position, shape, block, vertices, sums, targets[place]))
+        built.append(BlockTasks(place, shape, block, extent, vertices, sums, targets[place]))
     return built
 
 
@@ -58,7 +58,7 @@ def slice_all(cut: Cut, built: Sequence[BlockTasks], solution: Delayed, *, as_so
     dtype = None if as_solved else cut.target.dtype
     rows: list[list[Any]] = [[] for _ in cut.chunks[0]]
     for task in built:
-        vertices = gather(solution, task.position, task.shape)
+        vertices = gather(solution, task.extent)
         pixels = slice_(task.block, vertices, dtype, n_axes, cut.options)
         shape = (*task.shape, *channels)
         result = np.dtype(np.float32) if as_solved else cut.dtype

@@ -135,7 +135,7 @@ def _rounds(
     for _ in range(arguments.max_rounds - 1 + _SPARE_ROUNDS if arguments.max_rounds > 1 else 0):
         weighed = []
         for task in built:
-            round_input = take(joined, state, task.position, task.shape)
+            round_input = take(joined, state, task.extent)
             weighed.append(reweigh(task.block, task.target, round_input, options, shared, channel))
         state = follow(joined, state, weighed, options, shared)
     return state
@@ -156,12 +156,11 @@ def _first_round(
 def _round_input(
     joined: blocks.Joined,
     state: blocks.RobustState,
-    position: tuple[int, int],
-    shape: tuple[int, int],
+    extent: tasks.Extent,
 ) -> _RoundInput:
     if state.finished:
         return _RoundInput(None, False)
-    return _RoundInput(joined.index.gather(state.y, position, shape), state.by_pixels)
+    return _RoundInput(joined.index.gather(state.y, *extent), state.by_pixels)
 
 
 def _reweigh(

@@ -25,10 +25,23 @@ Position = tuple[int, int]
 _log = logging.getLogger("bilateral.dask")
 
 
+class Extent(NamedTuple):
+    """The pixels of a block.
+
+    Its own task returns it, for tasks that take a block's part of what the solving worker holds.
+    Dask spreads tasks that depend on one result only over all workers, each of which would get the
+    whole result first. With a second dependency, they stay where the larger one lies.
+    """
+
+    position: Position
+    shape: tuple[int, int]
+
+
 class Built(NamedTuple):
     """The parts of a block: its pixels stay on the worker, the rest goes to the solve."""
 
     block: blocks.Block
+    extent: Extent
     vertices: blocks.BlockVertices
     sums: list[blocks.BlockSums]
     """One for all channels, or one for each."""
@@ -61,7 +74,7 @@ def build(
             )
             for channel in channels
         ]
-    return Built(block, vertices, sums)
+    return Built(block, Extent(position, block.shape), vertices, sums)
 
 
 def join(vertices: list[blocks.BlockVertices], options: blocks.BlockOptions) -> blocks.Joined:
@@ -94,9 +107,9 @@ def solve(
     return Solution(joined.index, x, info)
 
 
-def gather(solution: Solution, position: Position, shape: tuple[int, int]) -> Array:
+def gather(solution: Solution, extent: Extent) -> Array:
     """Take the values of a block's vertices from the solution."""
-    return solution.tiles.gather(solution.vertices, position, shape)
+    return solution.tiles.gather(solution.vertices, *extent)
 
 
 def slice_(

@@ -116,6 +116,12 @@ def test_files_that_are_no_videos(tmp_path: Path) -> None:
     (tmp_path / "text.mp4").write_bytes(b"no video" * 99)
     with pytest.raises(FileError, match=r"text\.mp4: is damaged or no video file"):
         VideoReader(tmp_path / "text.mp4", videos.LIMIT)
+    videos.write(tmp_path / "whole.mp4", [np.zeros((64, 64), np.uint8)] * 4)
+    whole = (tmp_path / "whole.mp4").read_bytes()
+    for length in (len(whole) // 4, len(whole) * 4 // 5):
+        (tmp_path / "cut.mp4").write_bytes(whole[:length])
+        with pytest.raises(FileError, match=r"cut\.mp4: is damaged or no video file"):
+            VideoReader(tmp_path / "cut.mp4", videos.LIMIT)
     videos.write(tmp_path / "v.mkv", [np.zeros((64, 64), np.uint16)])
     with pytest.raises(FileError, match="raise --limit"):
         VideoReader(tmp_path / "v.mkv", 1000)

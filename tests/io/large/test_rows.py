@@ -1,5 +1,6 @@
 """Large files: rows of TIFF, Zarr and NPY are read and written exactly, and appear complete."""
 
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,8 @@ def values(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
 
 
 def all_rows(path: Path) -> Array:
-    reader = large.open_rows(path)
-    rows = reader.rows(0, reader.shape[0])
-    reader.close()
-    return rows
+    with closing(large.open_rows(path)) as reader:
+        return reader.rows(0, reader.shape[0])
 
 
 def strips(array: Array, sizes: list[int]) -> list[Array]:
@@ -132,6 +131,7 @@ def test_an_existing_file_is_replaced_only_if_allowed(tmp_path: Path, suffix: st
     [
         ("a.npy", lambda p: np.save(p, np.asfortranarray(np.ones((3, 4)))), "in C order"),
         ("a.npy", lambda p: np.save(p, np.ones(3)), r"expected an array \(H, W\)"),
+        ("a.npy", lambda p: np.save(p, np.ones((3, 4), np.complex64)), "of real numbers"),
         ("a.npy", lambda p: p.write_bytes(b"nonsense"), "a.npy: is damaged"),
         ("a.zarr", lambda p: zarr.create_group(str(p)), "is a group of arrays"),
         ("a.tif", lambda p: p.write_bytes(b"II*\0nonsense"), "a.tif: has no page"),
@@ -144,6 +144,36 @@ def test_messages_name_the_file(tmp_path: Path, name: str, make: Any, message: s
     make(tmp_path / name)
     with pytest.raises(FileError, match=message):
         large.open_rows(tmp_path / name)
+
+
+def _break_zarr(path: Path) -> None:
+    zarr.create_array(str(path), data=np.ones((30, 40)), chunks=(15, 40))
+    (path / "c" / "1" / "0").write_bytes(b"nonsense")
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("a.npy", lambda p: (np.save(p, np.ones((30, 40))), _cut(p))),
+        ("a.zarr", _break_zarr),
+        ("a.tif", lambda p: (tifffile.imwrite(p, np.ones((99, 88)), tile=(32, 32)), _cut(p))),
+    ],
+)
+def test_messages_of_damaged_rows_name_the_file(tmp_path: Path, name: str, make: Any) -> None:
+    make(tmp_path / name)
+    with pytest.raises(FileError, match=f"{name}: "):
+        all_rows(tmp_path / name)
+
+
+def test_an_array_of_a_zarr_group_has_a_path_of_its_own(tmp_path: Path) -> None:
+    array = np.arange(12.0).reshape(3, 4)
+    zarr.open_group(str(tmp_path / "a.zarr"), mode="w").create_array("depth", data=array)
+    assert large.can_stream(tmp_path / "a.zarr" / "depth")
+    assert np.array_equal(all_rows(tmp_path / "a.zarr" / "depth"), array)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(1, 12))

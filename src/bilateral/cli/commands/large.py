@@ -1,7 +1,9 @@
 """Solve files that do not fit into memory, a few rows at a time, with the bits of a plain solve."""
 
+import ctypes
 import os
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -37,6 +39,8 @@ _SMALL_FILE = 50_000_000
 """Files below this size are not opened to find out how large they are unpacked."""
 _SOLVE_SHARE = 0.15
 """About the time of the solve, as a part of the time of both passes."""
+_M_MMAP_THRESHOLD = -3
+"""glibc, malloc.h"""
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
@@ -150,30 +154,34 @@ class LargeSolve:
         )
         progress.start("reading")
         job.build()
+        _return_memory()
         self._announce(job.n_vertices)
         progress.start("solving")
         info = job.solve(float(self.arguments["smoothness"]))
         progress.advance(solve_rows)
         progress.start("writing")
         dtype = outputs.output_dtype(target.dtype, common.dtype, output.suffix)
-        zarr_format = getattr(target, "zarr_format", None)
-        writer = large.create(output, target.shape, dtype, zarr_format)
+        writer = large.create(output, target.shape, dtype, target.zarr_format)
         writer.write(
             (self.units.to_file(rows, dtype) for rows in job.rows()), overwrite=common.force
         )
         return info
 
     def _strip_rows(self, readers: Any, width: int) -> int:
-        """Return how many rows a strip may have: a quarter of the memory, in whole file tiles."""
+        """Return how many rows a strip may have: about a quarter of the memory, in whole tiles.
+
+        Strips that cut tiles take more memory and time: a tile is kept for the next strip.
+        """
         rows = self.memory // 4 // (streaming.BYTES_PER_PIXEL * width)
         step = max(reader.row_step for reader in readers)
-        return max(1, rows // step * step if rows >= step else rows)
+        tiles = (2 * rows + step) // (2 * step)
+        return max(1, tiles * step or rows)
 
     def _announce(self, n_vertices: int) -> None:
         needed = n_vertices * BYTES_PER_VERTEX
         if needed > self.memory:
             print_message(
-                f"the solve for {n_vertices:,} vertices takes up to {needed / 1e9:.1f} GB, more "
+                f"the solve for {n_vertices:,} vertices takes up to {_size(needed)}, more "
                 f"than --memory allows; larger cells (--sigma-xy, --sigma-luma) take less."
             )
 
@@ -189,6 +197,21 @@ class LargeSolve:
             confidence = confidence[..., 0] if confidence.ndim == 3 else confidence
         target = self.units.from_file(readers["target"].rows(start, stop))
         return streaming.Strip(photo, target, confidence)
+
+
+def _return_memory() -> None:
+    """Return freed memory to the system, from now on at once: glibc keeps that of the strips."""
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None)
+    for name, arguments in (("mallopt", (_M_MMAP_THRESHOLD, 1_000_000)), ("malloc_trim", (0,))):
+        function = getattr(libc, name, None)  # other C libraries have neither
+        if function is not None:
+            function(*arguments)
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{max(1, round(n_bytes / 1e6))} MB"
 
 
 def _photo_channels(shape: tuple[int, ...]) -> int:
@@ -208,8 +231,8 @@ def large_solve(
     paths = {name: path for name, path in inputs.items() if path is not None}
     if not all(large.can_stream(path) and os.path.exists(path) for path in paths.values()):
         return None
-    is_zarr = any(path.rstrip("/").lower().endswith(".zarr") for path in paths.values())
-    is_zarr = is_zarr or common.output.rstrip("/").lower().endswith(".zarr")
+    names = [*paths.values(), common.output]
+    is_zarr = any(large.suffix_of(name) == ".zarr" for name in names)
     if not is_zarr and (limit is None and max(map(os.path.getsize, paths.values())) < _SMALL_FILE):
         return None
     if not is_zarr and not _exceeds(paths, common.page, limit, common.limit * 1_000_000):

@@ -19,6 +19,7 @@ class NpyRows:
     """An NPY file, read in rows without a map of the file in memory."""
 
     row_step = 1
+    zarr_format = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = open(path, "rb")  # noqa: SIM115 - `close` closes it
@@ -38,7 +39,7 @@ class NpyRows:
             else npy_format.read_array_header_2_0
         )
         self.shape, fortran, self._stored = read(self._file)
-        if fortran or self._stored.hasobject or len(self.shape) not in (2, 3):
+        if fortran or self._stored.kind not in "buif" or len(self.shape) not in (2, 3):
             raise FileError(
                 "expected an array (H, W) or (H, W, C) of real numbers in C order. Save it again "
                 "with numpy.ascontiguousarray."

@@ -23,6 +23,11 @@ class RowReader(Protocol):
         ...
 
     @property
+    def zarr_format(self) -> int | None:
+        """Version of the Zarr format; None for other files."""
+        ...
+
+    @property
     def row_step(self) -> int:
         """Reading is fastest in multiples of this many rows."""
         ...

@@ -25,6 +25,8 @@ _WORKERS = os.cpu_count() or 1
 class TiffRows:
     """A page of a TIFF file, read in rows: only the tiles that hold them are decoded."""
 
+    zarr_format = None
+
     def __init__(self, path: str | os.PathLike[str], number: int) -> None:
         self._file = tifffile.TiffFile(os.fspath(path))
         try:

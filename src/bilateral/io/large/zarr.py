@@ -1,5 +1,6 @@
 """Read and write rows of Zarr arrays of version 2 and 3."""
 
+import asyncio
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.core.sync import sync
 
 from bilateral.io import atomic
 from bilateral.io.errors import FileError
@@ -32,14 +34,24 @@ class ZarrRows:
             )
         shards = getattr(array, "shards", None)
         self.row_step = int((shards or array.chunks)[0])
-        self.zarr_format = int(array.metadata.zarr_format)
+        self.zarr_format: int | None = int(array.metadata.zarr_format)
 
     def rows(self, start: int, stop: int) -> Array:
         """Read some rows."""
-        return np.ascontiguousarray(self._array[start:stop], self.dtype)
+        try:
+            return np.ascontiguousarray(self._array[start:stop], self.dtype)
+        except Exception:
+            sync(_other_reads())
+            raise
 
     def close(self) -> None:
         """Do nothing: every read opens and closes the files of its chunks."""
+
+
+async def _other_reads() -> None:
+    """Wait for the chunks that Zarr still reads beside a damaged one; else they fail at exit."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def open_zarr(path: str | os.PathLike[str]) -> ZarrRows:

@@ -53,7 +53,7 @@ class VideoReader:
             self._container = av.open(os.fspath(path))
         except OSError as error:
             raise FileError(f"{self._name}: cannot be read: {os_reason(error)}.") from None
-        except ValueError:  # FFmpeg's error of invalid data
+        except (ValueError, EOFError):  # FFmpeg's errors of invalid data and of a file cut short
             raise FileError(f"{self._name}: is damaged or no video file.") from None
         if not self._container.streams.video:
             raise FileError(f"{self._name}: has no pictures, only sound or text.")
@@ -86,7 +86,7 @@ class VideoReader:
         try:
             for frame in self._container.decode(self._stream):
                 yield np.rot90(_array(frame), frame.rotation // 90)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise FileError(f"{self._name}: is damaged: {one_line(error)}.") from None
 
     def close(self) -> None:
