@@ -12,12 +12,18 @@
 #include "base/vector_loops.hpp"
 #include "grid/edges.hpp"
 #include "grid/grid.hpp"
+#include "grid/neighbour_sums.hpp"
 
 namespace bilateral {
 
 // Applies B-bar to all channels of one band.
 template <class T, class Channels>
 void blur_band(const Grid& grid, std::size_t band, const T* in, Channels channels, T* out) {
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<T, float>)
+    if (channels == 1 && !grid.neighbours.empty())
+      return detail::blur_by_table(grid, band, detail::blur_weights(grid, 1), in, out);
+#endif
   const Band rows(grid, band);
   const T centre = static_cast<T>(grid.centre);
   for (std::size_t i = rows.first * channels; i < rows.last * channels; ++i)

@@ -27,7 +27,7 @@ class PaperSteps final : public Steps<T, K> {
 
   PaperSteps(const Grid& grid, const T* n, Preconditioning kind, int threads)
       : grid_(grid),
-        A_(grid, n),
+        A_(grid, n, K),
         M_(grid, kind),
         d_(grid.vertices * K),
         r_(grid.vertices * K),
