@@ -30,7 +30,7 @@ class Laplacian {
       : grid_(grid),
         n_(n),
         by_table_(std::is_same_v<T, float> && channels == 1 && !grid.neighbours.empty()),
-        degree_(grid.vertices) {
+        degree_(by_table_ ? 0 : grid.vertices) {
     for (std::size_t kind = 0; kind < edge_kinds && !by_table_; ++kind)
       conductance_[kind] = Buffer<T>(grid.edges[kind].size());
   }
@@ -59,16 +59,9 @@ class Laplacian {
 
   // Computes lambda (m - n B-bar n)_ii of one band.
   void sum_degrees(std::size_t band) {
+    if (by_table_) return;
     const Band rows(grid_, band);
     T* degree = degree_.data();
-#if defined(__x86_64__)
-    if constexpr (std::is_same_v<T, float>)
-      if (by_table_) {
-        detail::blur_by_table(grid_, band, neighbour_weights(), n_, degree);
-        for (std::size_t i = rows.first; i < rows.last; ++i) degree[i] *= n_[i];
-        return;
-      }
-#endif
     std::fill(degree + rows.first, degree + rows.last, T{0});
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
       const T* conductance = conductance_[kind].data();
@@ -79,13 +72,25 @@ class Laplacian {
     }
   }
 
+#if defined(__x86_64__)
+  // Whether to multiply by `multiply_and_sum`.
+  bool by_table() const { return by_table_; }
+
+  // out = A in for the vertices of one band, and the sums of in_i out_i and of mass_i in_i^2.
+  detail::ProductSums multiply_and_sum(std::size_t band, const float* in, float* out) const {
+    return detail::multiply_by_table(grid_, band, neighbour_weights(), weight_, n_, in, out);
+  }
+#endif
+
   // out = A in, K channels, for the vertices of one band.
   template <std::size_t K>
   void multiply(std::size_t band, const T* in, T* out) const {
 #if defined(__x86_64__)
     if constexpr (std::is_same_v<T, float> && K == 1)
-      if (by_table_)
-        return detail::multiply_by_table(grid_, band, neighbour_weights(), weight_, n_, in, out);
+      if (by_table_) {
+        multiply_and_sum(band, in, out);
+        return;
+      }
 #endif
     const Band rows(grid_, band);
     for (std::size_t i = rows.first; i < rows.last; ++i)
@@ -112,18 +117,22 @@ class Laplacian {
   // diag(A) of one band.
   void diagonal(std::size_t band, T* out) const {
     const Band rows(grid_, band);
+#if defined(__x86_64__)
+    if constexpr (std::is_same_v<T, float>)
+      if (by_table_) {
+        detail::blur_by_table(grid_, band, neighbour_weights(), n_, out);
+        for (std::size_t i = rows.first; i < rows.last; ++i) out[i] = weight_[i] + n_[i] * out[i];
+        return;
+      }
+#endif
     for (std::size_t i = rows.first; i < rows.last; ++i) out[i] = weight_[i] + degree_[i];
   }
 
  private:
-#if defined(__x86_64__)
   // lambda B-bar without its diagonal.
-  detail::BlurWeights neighbour_weights() const {
-    detail::BlurWeights weights = detail::blur_weights(grid_, smoothness_);
-    weights.centre = 0;
-    return weights;
+  BlurWeights neighbour_weights() const {
+    return {0, smoothness_ * grid_.space, smoothness_ * grid_.range};
   }
-#endif
 
   const Grid& grid_;
   const T* n_;

@@ -9,9 +9,17 @@
 #include "grid/grid.hpp"
 #include "grid/neighbours.hpp"
 
-#if defined(__x86_64__)
-
 namespace bilateral {
+
+// The weights of a vertex, of its neighbours in space and of those in range.
+struct BlurWeights {
+  double centre, space, range;
+};
+
+// Those of B-bar.
+inline BlurWeights blur_weights(const Grid& grid) { return {grid.centre, grid.space, grid.range}; }
+
+#if defined(__x86_64__)
 
 namespace detail {
 
@@ -76,19 +84,11 @@ BILATERAL_AVX512 BILATERAL_INLINE NeighbourSums sum_neighbours(const NeighbourBl
   return sums;
 }
 
-// The weights of B-bar, perhaps times a factor.
-struct BlurWeights {
-  float centre, space, range;
-};
-
-inline BlurWeights blur_weights(const Grid& grid, double factor) {
-  return {static_cast<float>(factor * grid.centre), static_cast<float>(factor * grid.space),
-          static_cast<float>(factor * grid.range)};
-}
-
 // out_i = centre v_i + sum_j B_ij v_j, with the weights of the neighbours for B_ij.
-BILATERAL_AVX512 inline void blur_by_table(const Grid& grid, std::size_t band, BlurWeights weights,
-                                           const float* v, float* out) {
+BILATERAL_AVX512 inline void blur_by_table(const Grid& grid, std::size_t band,
+                                           const BlurWeights& weights, const float* v, float* out) {
+  const auto centre = static_cast<float>(weights.centre), space = static_cast<float>(weights.space),
+             range = static_cast<float>(weights.range);
   const std::size_t begin = grid.band_vertex[band], end = grid.band_vertex[band + 1];
   const NeighbourTable& table = grid.neighbours;
   const NeighbourBlock* block = table.block.data() + table.first_block[band];
@@ -96,44 +96,66 @@ BILATERAL_AVX512 inline void blur_by_table(const Grid& grid, std::size_t band, B
     const __mmask16 rows = rows_until(i, end);
     const __m512 own = _mm512_maskz_loadu_ps(rows, v + i);
     const NeighbourSums sums = sum_neighbours<false>(*block, i, grid.vertices, v, nullptr, own);
-    __m512 sum = _mm512_mul_ps(_mm512_set1_ps(weights.centre), own);
-    sum = _mm512_fmadd_ps(_mm512_set1_ps(weights.space), sums.space, sum);
-    sum = _mm512_fmadd_ps(_mm512_set1_ps(weights.range), sums.range, sum);
+    __m512 sum = _mm512_mul_ps(_mm512_set1_ps(centre), own);
+    sum = _mm512_fmadd_ps(_mm512_set1_ps(space), sums.space, sum);
+    sum = _mm512_fmadd_ps(_mm512_set1_ps(range), sums.range, sum);
     _mm512_mask_storeu_ps(out + i, rows, sum);
   }
   for (std::size_t i = table.first_far[band]; i < table.first_far[band + 1]; ++i) {
     const FarNeighbour& far = table.far[i];
-    out[far.vertex] += (far.along_range ? weights.range : weights.space) * v[far.neighbour];
+    out[far.vertex] += (far.along_range ? range : space) * v[far.neighbour];
   }
 }
 
+// Sums over the vertices of a band.
+struct ProductSums {
+  double curvature = 0;  // v_i out_i
+  double movement = 0;   // mass_i v_i^2
+};
+
+// Adds 16 numbers to eight sums.
+BILATERAL_AVX512 BILATERAL_INLINE __m512d add_wide(__m512d sum, __m512 numbers) {
+  sum = _mm512_add_pd(sum, _mm512_cvtps_pd(_mm512_castps512_ps256(numbers)));
+  return _mm512_add_pd(sum, _mm512_cvtps_pd(_mm512_extractf32x8_ps(numbers, 1)));
+}
+
 // out_i = weight_i v_i + n_i sum_j B_ij n_j (v_i - v_j). Differences keep constants exact.
-BILATERAL_AVX512 inline void multiply_by_table(const Grid& grid, std::size_t band,
-                                               BlurWeights weights, const float* weight,
-                                               const float* n, const float* v, float* out) {
+BILATERAL_AVX512 inline ProductSums multiply_by_table(const Grid& grid, std::size_t band,
+                                                      const BlurWeights& weights,
+                                                      const float* weight, const float* n,
+                                                      const float* v, float* out) {
+  const auto space = static_cast<float>(weights.space), range = static_cast<float>(weights.range);
   const std::size_t begin = grid.band_vertex[band], end = grid.band_vertex[band + 1];
   const NeighbourTable& table = grid.neighbours;
   const NeighbourBlock* block = table.block.data() + table.first_block[band];
+  __m512d curvature = _mm512_setzero_pd(), movement = _mm512_setzero_pd();
   for (std::size_t i = begin; i < end; i += NeighbourBlock::rows, ++block) {
     const __mmask16 rows = rows_until(i, end);
     const __m512 own = _mm512_maskz_loadu_ps(rows, v + i);
     const NeighbourSums sums = sum_neighbours<true>(*block, i, grid.vertices, n, v, own);
-    const __m512 flow = _mm512_fmadd_ps(_mm512_set1_ps(weights.range), sums.range,
-                                        _mm512_mul_ps(_mm512_set1_ps(weights.space), sums.space));
+    const __m512 flow = _mm512_fmadd_ps(_mm512_set1_ps(range), sums.range,
+                                        _mm512_mul_ps(_mm512_set1_ps(space), sums.space));
     const __m512 product =
         _mm512_fmadd_ps(_mm512_maskz_loadu_ps(rows, n + i), flow,
                         _mm512_mul_ps(_mm512_maskz_loadu_ps(rows, weight + i), own));
     _mm512_mask_storeu_ps(out + i, rows, product);
+    const __m512 mass = _mm512_maskz_loadu_ps(rows, grid.mass.data() + i);
+    curvature = add_wide(curvature, _mm512_mul_ps(own, product));
+    movement = add_wide(movement, _mm512_mul_ps(_mm512_mul_ps(mass, own), own));
   }
+  ProductSums sums{_mm512_reduce_add_pd(curvature), _mm512_reduce_add_pd(movement)};
   for (std::size_t i = table.first_far[band]; i < table.first_far[band + 1]; ++i) {
     const FarNeighbour& far = table.far[i];
-    out[far.vertex] += (far.along_range ? weights.range : weights.space) * n[far.vertex] *
-                       n[far.neighbour] * (v[far.vertex] - v[far.neighbour]);
+    const float flow = (far.along_range ? range : space) * n[far.vertex] * n[far.neighbour] *
+                       (v[far.vertex] - v[far.neighbour]);
+    out[far.vertex] += flow;
+    sums.curvature += static_cast<double>(v[far.vertex] * flow);
   }
+  return sums;
 }
 
 }  // namespace detail
 
-}  // namespace bilateral
-
 #endif
+
+}  // namespace bilateral
