@@ -1,9 +1,11 @@
-// Function multiversioning: compile a hot loop for two x86 instruction sets and choose the version
-// for the processor at run time, so that one binary is fast on old and new machines.
+// Function multiversioning: compile a hot loop for two or three x86 instruction sets and choose the
+// version for the processor at run time, so that one binary is fast on old and new machines.
 //
 // GCC's target_clones would do the same, but Clang's cannot test for a set of features, and macOS
 // has no indirect functions.
 #pragma once
+
+#include "base/avx512.hpp"
 
 // Sanitizers check every memory access. Inlined everywhere, the checks of a deep chain of small
 // functions take minutes and gigabytes to compile, so under a sanitizer only the versions of a hot
@@ -42,6 +44,12 @@ struct Multiversion<body> {
       Parameters... parameters) {
     return body(parameters...);
   }
+  static Result run_widest(Parameters... parameters) {
+    return use_avx512 ? run_avx512(parameters...) : run(parameters...);
+  }
+  BILATERAL_INLINE_ALL BILATERAL_AVX512_LOOPS static Result run_avx512(Parameters... parameters) {
+    return body(parameters...);
+  }
   // Not inlined, to leave the caller as small as a call of run_avx2 does.
   BILATERAL_INLINE_ALL __attribute__((noinline)) static Result run_baseline(
       Parameters... parameters) {
@@ -49,6 +57,7 @@ struct Multiversion<body> {
   }
 #else
   static Result run(Parameters... parameters) { return body(parameters...); }
+  static Result run_widest(Parameters... parameters) { return body(parameters...); }
 #endif
 };
 
@@ -59,5 +68,10 @@ struct Multiversion<body> {
 // pass them in different registers.
 template <auto body>
 inline constexpr auto multiversion = detail::Multiversion<body>::run;
+
+// The same with a third version, for AVX-512. It pays for plain loops with much arithmetic. GCC
+// splits comparisons of vectors of 64 bytes, but not those of its own loops.
+template <auto body>
+inline constexpr auto widest_version = detail::Multiversion<body>::run_widest;
 
 }  // namespace bilateral

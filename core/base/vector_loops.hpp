@@ -107,8 +107,8 @@ void turn(T beta, const T* inverse, const T* r, const T* z, const std::uint32_t*
 template <class T>
 bool bistochastize_step(T* n, T* change, const T* blurred, const float* mass, std::size_t count,
                         T gain, T momentum, T tolerance) {
-  return multiversion<bistochastize_step_body<T>>(n, change, blurred, mass, count, gain, momentum,
-                                                  tolerance);
+  return widest_version<bistochastize_step_body<T>>(n, change, blurred, mass, count, gain, momentum,
+                                                    tolerance);
 }
 
 }  // namespace detail

@@ -12,18 +12,25 @@
 #include "base/vector_loops.hpp"
 #include "grid/edges.hpp"
 #include "grid/grid.hpp"
+#include "grid/neighbour_sums.hpp"
 
 namespace bilateral {
 
-// Applies B-bar to all channels of one band.
+// Adds up all channels of each vertex of a band and its neighbours, with the given weights.
 template <class T, class Channels>
-void blur_band(const Grid& grid, std::size_t band, const T* in, Channels channels, T* out) {
+void blur_band(const Grid& grid, std::size_t band, const BlurWeights& weights, const T* in,
+               Channels channels, T* out) {
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<T, float>)
+    if (channels == 1 && !grid.neighbours.empty())
+      return detail::blur_by_table(grid, band, weights, in, out);
+#endif
   const Band rows(grid, band);
-  const T centre = static_cast<T>(grid.centre);
+  const T centre = static_cast<T>(weights.centre);
   for (std::size_t i = rows.first * channels; i < rows.last * channels; ++i)
     out[i] = centre * in[i];
   for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
-    const T weight = static_cast<T>(kind == range_edges ? grid.range : grid.space);
+    const T weight = static_cast<T>(kind == range_edges ? weights.range : weights.space);
     each_run(grid, band, kind,
              [&](auto ends, std::size_t first_a, std::size_t first_b, const auto* edges,
                  std::size_t begin, std::size_t end) {
@@ -45,7 +52,9 @@ void blur_band(const Grid& grid, std::size_t band, const T* in, Channels channel
 template <class T>
 void blur(const Grid& grid, const T* in, std::size_t channels, T* out, int threads) {
   parallel_for(team_size(threads, grid.vertices, 8192), grid.bands(),
-               [&](std::size_t band, std::size_t) { blur_band(grid, band, in, channels, out); });
+               [&](std::size_t band, std::size_t) {
+                 blur_band(grid, band, blur_weights(grid), in, channels, out);
+               });
 }
 
 struct BistochastizeOptions {
@@ -64,6 +73,7 @@ struct BistochastizeOptions {
 template <class T>
 int bistochastize(const Grid& grid, Buffer<T>& n, const BistochastizeOptions& options,
                   int threads) {
+  using One = std::integral_constant<std::size_t, 1>;
   const std::size_t vertices = grid.vertices;
   Buffer<T> change(vertices, T{0}), blurred(vertices);
   // mu of a vertex with all neighbours in space, and one of two along each range dimension. Few
@@ -86,7 +96,7 @@ int bistochastize(const Grid& grid, Buffer<T>& n, const BistochastizeOptions& op
       const double gain = step <= 1 ? 1 / middle : 2 * rho / half;
       const double momentum = step <= 1 ? 0 : rho * last;
       bands.each(worker, [&](std::size_t band) {
-        blur_band(grid, band, n.data(), std::integral_constant<std::size_t, 1>{}, blurred.data());
+        blur_band(grid, band, blur_weights(grid), n.data(), One{}, blurred.data());
       });
       worker.barrier.wait();
       bands.each(worker, [&](std::size_t band) {

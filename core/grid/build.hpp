@@ -16,6 +16,7 @@
 #include "grid/find_edges.hpp"
 #include "grid/grid.hpp"
 #include "grid/keys.hpp"
+#include "grid/neighbours.hpp"
 #include "grid/reference.hpp"
 
 namespace bilateral {
@@ -168,6 +169,7 @@ void connect(Grid& grid, Tiles<Key> tiles, int threads) {
   number_rows(grid, tiles);
   make_bands(grid, tiles);
   find_edges(grid, tiles, threads);
+  find_neighbours(grid, threads);
   grid.tiles = std::move(tiles);
 }
 

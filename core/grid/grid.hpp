@@ -153,6 +153,40 @@ struct EdgeList {
 // Edges within a tile along the range dimensions, and edges to the next tile along x, y and t.
 enum EdgeKind : std::size_t { range_edges, x_edges, y_edges, t_edges, edge_kinds };
 
+// The neighbours of 16 consecutive vertices as places in windows of 32 consecutive vertices: two
+// SIMD registers, in which one instruction finds all 16 (neighbours.hpp).
+struct NeighbourBlock {
+  static constexpr std::size_t rows = 16, window = 32;
+  static constexpr std::size_t space = 4;  // directions: before and next along x, and along y
+  static constexpr std::size_t range = 6;  // most range neighbours of a vertex, in any order
+
+  // The vertices that have a neighbour: one bit per vertex.
+  std::array<std::uint16_t, space> has_space;
+  std::array<std::uint16_t, range> has_range;
+  // The first vertex of the window of each spatial direction. Range neighbours share one window
+  // around the block.
+  std::array<std::uint32_t, space> first;
+  std::array<std::array<std::uint8_t, rows>, space> space_place;
+  std::array<std::array<std::uint8_t, rows>, range> range_place;
+};
+
+// A neighbour that has no place in a window.
+struct FarNeighbour {
+  std::uint32_t vertex, neighbour;
+  bool along_range;
+};
+
+// The neighbours of all vertices, for processors with AVX-512; empty on others, and for grids that
+// it does not suit. Band i has the blocks from first_block[i] and the far neighbours from
+// first_far[i].
+struct NeighbourTable {
+  Buffer<NeighbourBlock> block;
+  std::vector<FarNeighbour> far;
+  std::vector<std::size_t> first_block, first_far;
+
+  bool empty() const { return block.size() == 0; }
+};
+
 // The vertex of each pixel, counted from the first vertex of its row of tiles. 16 bits are enough
 // unless a row of tiles has more than 65,536 vertices.
 using PixelMap = std::variant<Buffer<std::uint16_t>, Buffer<std::uint32_t>>;
@@ -177,6 +211,7 @@ struct Grid {
   std::vector<std::uint32_t> row_vertex;  // first vertex of each row of tiles, and the end
   PixelMap pixel;
   std::array<EdgeList, edge_kinds> edges;
+  NeighbourTable neighbours;
   Buffer<float> mass;                       // number of pixels of each vertex: S 1
   double centre = 0, space = 0, range = 0;  // weights of B-bar
   std::vector<Level> levels;                // the pyramid, finest first

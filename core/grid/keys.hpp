@@ -135,7 +135,7 @@ BILATERAL_INLINE std::size_t rank_passes_body(const NarrowKey* keys, std::size_t
 }
 inline std::size_t rank_passes(const NarrowKey* keys, std::size_t n, std::size_t limit,
                                std::uint32_t* ranks, NarrowKey* distinct, std::uint32_t* counts) {
-  return multiversion<rank_passes_body>(keys, n, limit, ranks, distinct, counts);
+  return widest_version<rank_passes_body>(keys, n, limit, ranks, distinct, counts);
 }
 
 BILATERAL_INLINE std::uint64_t hash(std::uint64_t key) { return key * 0x9e3779b97f4a7c15u; }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,14 +18,20 @@
 #include "base/threads.hpp"
 #include "grid/edges.hpp"
 #include "grid/grid.hpp"
+#include "grid/neighbour_sums.hpp"
 
 namespace bilateral {
 
 template <class T>
 class Laplacian {
  public:
-  Laplacian(const Grid& grid, const T* n) : grid_(grid), n_(n), degree_(grid.vertices) {
-    for (std::size_t kind = 0; kind < edge_kinds; ++kind)
+  // For vectors of `channels` channels.
+  Laplacian(const Grid& grid, const T* n, std::size_t channels)
+      : grid_(grid),
+        n_(n),
+        by_table_(std::is_same_v<T, float> && channels == 1 && !grid.neighbours.empty()),
+        degree_(by_table_ ? 0 : grid.vertices) {
+    for (std::size_t kind = 0; kind < edge_kinds && !by_table_; ++kind)
       conductance_[kind] = Buffer<T>(grid.edges[kind].size());
   }
 
@@ -39,6 +46,7 @@ class Laplacian {
 
   // Computes lambda n_a n_b B_ab of the edges that start in one band.
   void prepare(std::size_t band) {
+    if (by_table_) return;
     for (std::size_t kind = 0; kind < edge_kinds; ++kind) {
       const T factor =
           static_cast<T>(smoothness_ * (kind == range_edges ? grid_.range : grid_.space));
@@ -51,6 +59,7 @@ class Laplacian {
 
   // Computes lambda (m - n B-bar n)_ii of one band.
   void sum_degrees(std::size_t band) {
+    if (by_table_) return;
     const Band rows(grid_, band);
     T* degree = degree_.data();
     std::fill(degree + rows.first, degree + rows.last, T{0});
@@ -63,9 +72,26 @@ class Laplacian {
     }
   }
 
+#if defined(__x86_64__)
+  // Whether to multiply by `multiply_and_sum`.
+  bool by_table() const { return by_table_; }
+
+  // out = A in for the vertices of one band, and the sums of in_i out_i and of mass_i in_i^2.
+  detail::ProductSums multiply_and_sum(std::size_t band, const float* in, float* out) const {
+    return detail::multiply_by_table(grid_, band, neighbour_weights(), weight_, n_, in, out);
+  }
+#endif
+
   // out = A in, K channels, for the vertices of one band.
   template <std::size_t K>
   void multiply(std::size_t band, const T* in, T* out) const {
+#if defined(__x86_64__)
+    if constexpr (std::is_same_v<T, float> && K == 1)
+      if (by_table_) {
+        multiply_and_sum(band, in, out);
+        return;
+      }
+#endif
     const Band rows(grid_, band);
     for (std::size_t i = rows.first; i < rows.last; ++i)
       put<K>(out + i * K, weight_[i] * get<K>(in + i * K));
@@ -91,14 +117,28 @@ class Laplacian {
   // diag(A) of one band.
   void diagonal(std::size_t band, T* out) const {
     const Band rows(grid_, band);
+#if defined(__x86_64__)
+    if constexpr (std::is_same_v<T, float>)
+      if (by_table_) {
+        detail::blur_by_table(grid_, band, neighbour_weights(), n_, out);
+        for (std::size_t i = rows.first; i < rows.last; ++i) out[i] = weight_[i] + n_[i] * out[i];
+        return;
+      }
+#endif
     for (std::size_t i = rows.first; i < rows.last; ++i) out[i] = weight_[i] + degree_[i];
   }
 
  private:
+  // lambda B-bar without its diagonal.
+  BlurWeights neighbour_weights() const {
+    return {0, smoothness_ * grid_.space, smoothness_ * grid_.range};
+  }
+
   const Grid& grid_;
   const T* n_;
   const T* weight_ = nullptr;
   double smoothness_ = 0;
+  bool by_table_;  // by the table of neighbours instead of the edges' conductances
   std::array<Buffer<T>, edge_kinds> conductance_;
   Buffer<T> degree_;
 };

@@ -178,18 +178,18 @@ BILATERAL_INLINE void extend_range(const T* pixels, std::size_t n, std::size_t c
 template <class T>
 void rgb_row(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
   if (bins.has_negative_cells())
-    multiversion<rgb_keys<T, true>>(pixels, n, bins, keys);
+    widest_version<rgb_keys<T, true>>(pixels, n, bins, keys);
   else
-    multiversion<rgb_keys<T, false>>(pixels, n, bins, keys);
+    widest_version<rgb_keys<T, false>>(pixels, n, bins, keys);
 }
 
 template <class T>
 void gray_row(const T* pixels, std::size_t n, const Binning& bins, NarrowKey* keys) {
   using One = std::integral_constant<std::size_t, 1>;
   if (bins.has_negative_cells())
-    multiversion<plain_keys<T, true, One>>(pixels, n, bins, One{}, keys);
+    widest_version<plain_keys<T, true, One>>(pixels, n, bins, One{}, keys);
   else
-    multiversion<plain_keys<T, false, One>>(pixels, n, bins, One{}, keys);
+    widest_version<plain_keys<T, false, One>>(pixels, n, bins, One{}, keys);
 }
 
 template <class T>

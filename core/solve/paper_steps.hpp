@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "base/pack.hpp"
@@ -27,7 +28,7 @@ class PaperSteps final : public Steps<T, K> {
 
   PaperSteps(const Grid& grid, const T* n, Preconditioning kind, int threads)
       : grid_(grid),
-        A_(grid, n),
+        A_(grid, n, K),
         M_(grid, kind),
         d_(grid.vertices * K),
         r_(grid.vertices * K),
@@ -148,6 +149,15 @@ class PaperSteps final : public Steps<T, K> {
   // q = A d. Also sums d^T q and mass d^2.
   void multiply(const Worker& worker) {
     each_band(worker, [&](std::size_t band, std::size_t begin, std::size_t end) {
+#if defined(__x86_64__)
+      if constexpr (std::is_same_v<T, float> && K == 1)
+        if (A_.by_table()) {
+          const detail::ProductSums sums = A_.multiply_and_sum(band, d_.data(), q_.data());
+          part(curvature, band)[0] = sums.curvature;
+          part(movement, band)[0] = sums.movement;
+          return;
+        }
+#endif
       A_.template multiply<K>(band, d_.data(), q_.data());
       const T* d = d_.data();
       const T* q = q_.data();

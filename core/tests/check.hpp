@@ -28,6 +28,7 @@ inline std::size_t below(Random& random, std::size_t end) {
 
 void test_grid(Random& random);
 void test_blocks(Random& random);
+void test_neighbours(Random& random);
 void test_multigrid(Random& random);
 void test_solve(Random& random);
 void test_planes(Random& random);

@@ -380,6 +380,7 @@ void test_grid(Random& random) {
   test_changed_reference<WideKey>(random, 1e-6);
   test_invalid_confidence(random);
   test_blocks(random);
+  test_neighbours(random);
   test_state(random);
   test_without_memory(random);
 }

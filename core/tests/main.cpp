@@ -2,7 +2,7 @@
 // the algorithms with their oracles.
 //
 // Arguments name the folders to test; without any, all are tested. "baseline" among the arguments
-// tests the versions of the hot loops for processors without AVX2.
+// tests the versions of the hot loops for processors without AVX2, "avx2" those without AVX-512.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/avx512.hpp"
 #include "base/multiversion.hpp"
 #include "tests/check.hpp"
 
@@ -21,11 +22,11 @@ int main(int argc, char** argv) {
       {"stereo", test_stereo}, {"defocus", test_defocus},     {"depth", test_depth},
       {"video", test_video},   {"points", test_points}};
   std::vector<std::string> names(argv + 1, argv + argc);
-  if (std::erase(names, "baseline") > 0) {
+  const bool baseline = std::erase(names, "baseline") > 0, avx2 = std::erase(names, "avx2") > 0;
 #if defined(__x86_64__)
-    detail::use_avx2 = false;
+  if (baseline) detail::use_avx2 = false;
+  if (baseline || avx2) detail::use_avx512 = false;
 #endif
-  }
   std::size_t tested = 0;
   for (const auto& [name, test] : folders) {
     if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
