@@ -134,6 +134,8 @@ def superres_depth(d: Draw) -> Case:
     )
     if d.chance(0.3):
         given["factor"] = factor
+    if given.get("keep_holes") and np.dtype(given.get("dtype") or low.dtype).kind != "f":
+        given["invalid"] = 0  # marks the holes
     if d.chance(0.15):
         table: dict[str, Any] = {"preset": wrongs.CHOICE, "factor": (*wrongs.POSITIVE[:6], 0.3)}
         wrong = d.spoil(given, table | MORE | {"keep_holes": wrongs.FLAG})
@@ -142,8 +144,6 @@ def superres_depth(d: Draw) -> Case:
         return
     if not known(low).any():
         return
-    if given.get("keep_holes") and np.dtype(given.get("dtype") or low.dtype).kind != "f":
-        given["invalid"] = 0  # marks the holes
     x = yield Call(tasks.superres_depth, low, photo, **given)
     require(x.shape == shape, "another shape", x.shape, shape)
     result = np.dtype(given.get("dtype") or low.dtype).newbyteorder("=")
