@@ -61,7 +61,8 @@ def interval(d: Draw, shape: tuple[int, int]) -> Case:
     """`from_interval`: the target lies within the interval."""
     lower = d.map(shape, channels=(0,), dtypes=("float32", "float64"))
     length = np.abs(d.map(shape, channels=(0,), dtypes=("float32",)))
-    upper: Array = np.where(np.isfinite(lower), lower + length, length)
+    with np.errstate(invalid="ignore"):  # of two infinities
+        upper: Array = np.where(np.isfinite(lower), lower + length, length)
     upper = np.where(lower == np.inf, np.nan, upper)
     scale = d.decades(-3, 3)
     if d.chance(0.15):

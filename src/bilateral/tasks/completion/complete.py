@@ -181,7 +181,7 @@ def complete(
     unknown = (*validation.number_list("invalid", invalid), 0.0)
     with_confidence = validation.flag("return_confidence", return_confidence)
     for name, size in zip(("sigma_xy", "sigma_luma", "sigma_chroma"), cells, strict=True):
-        if size is not None:
+        if size is not None or name != "sigma_xy":
             validation.positive(name, size)
     validation.depth_not_swapped("complete_depth", "points", points, reference)
     guide = validation.reference(reference, reference_max)
