@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all fuzz fuzz-threads fuzz-plain fuzz-convergence test-cuda test-pythons lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera bench-compat paper docs wheel sbom clean
+.PHONY: help demo test test-slow test-all fuzz fuzz-plain fuzz-convergence fuzz-faults test-cuda test-pythons lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera bench-compat paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -36,13 +36,11 @@ fuzz: $(VENV)/installed-test ## random calls under AddressSanitizer and UBSan (M
 	$(call sanitized_module,fuzz)
 	$(BIN)/python -m fuzz.sanitized fuzz -- $(CURDIR)/$(BIN)/python $(FUZZ)
 
-fuzz-threads: HARNESS = solver robust grid domain_transform median
-fuzz-threads: $(VENV)/installed-test ## random calls with several threads under ThreadSanitizer
-	$(call sanitized_module,fuzz-threads)
-	BILATERAL_NUM_THREADS=4 $(BIN)/python -m fuzz.sanitized fuzz-threads -- $(CURDIR)/$(BIN)/python $(FUZZ)
-
 fuzz-plain: $(VENV)/installed-test ## random calls of the installed package, without a sanitizer
 	$(BIN)/python $(FUZZ)
+
+fuzz-faults: $(VENV)/installed-test ## every allocation of the core fails once (needs g++; Linux)
+	$(BIN)/python -m fuzz.faults
 
 fuzz-convergence: $(VENV)/installed-test ## what info.converged promises, over 20,000 random problems
 	$(BIN)/python -m fuzz.convergence_report

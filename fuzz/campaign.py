@@ -21,7 +21,7 @@ SLICE_SECONDS = 60.0
 """A process runs one harness for about this long, times its weight."""
 WEIGHTS = {"solve": 3.0, "solver": 2.0, "robust": 2.0, "grid": 2.0, "features": 2.0, "files": 4.0}
 """Parts of the time; 1 for the others."""
-BROKEN = ("exr", "files", "messages")
+BROKEN = ("commands", "exr", "files", "messages")
 """Harnesses whose inputs are damaged on purpose: they do not count for the valid share."""
 MOST_FINDINGS = 50
 """Findings of one harness that are listed."""

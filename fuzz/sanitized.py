@@ -1,8 +1,7 @@
 """Run a command with the module that a sanitizer watches: `python -m fuzz.sanitized fuzz -- ...`.
 
-The presets `fuzz` (AddressSanitizer and UndefinedBehaviorSanitizer) and `fuzz-threads`
-(ThreadSanitizer) build the module into `build/<preset>/installed`. The command gets it together
-with this tree's Python files.
+The preset `fuzz` (AddressSanitizer and UndefinedBehaviorSanitizer) builds the module into
+`build/fuzz/installed`. The command gets it together with this tree's Python files.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LIBRARY = {"fuzz": "libasan.so", "fuzz-threads": "libtsan.so"}
+LIBRARY = {"fuzz": "libasan.so"}
 
 
 def environment(preset: str) -> dict[str, str]:
@@ -45,7 +44,6 @@ def environment(preset: str) -> dict[str, str]:
         # Python itself keeps memory until its end; a limit of memory answers with MemoryError.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_segv=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        "TSAN_OPTIONS": "halt_on_error=1:report_signal_unsafe=0:ignore_noninstrumented_modules=1",
     }
 
 

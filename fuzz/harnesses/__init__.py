@@ -28,11 +28,13 @@ _PLACES = {
     "stereo": "pictures",
     "defocus": "pictures",
     "cut_out": "pictures",
+    "tensors": "tensors",
     "compat": "compat",
     "blocks": "blocks",
     "files": "files",
     "exr": "files",
     "messages": "messages",
+    "commands": "commands",
 }
 
 NAMES = tuple(_PLACES)
