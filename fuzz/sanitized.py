@@ -10,20 +10,22 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = {"fuzz": "libasan.so"}
 
 
-def environment(preset: str) -> dict[str, str]:
-    """Return the variables that load the module of a preset and the sanitizer's library."""
+def environment(preset: str, overlay: Path) -> dict[str, str]:
+    """Return the variables that load the module of a preset and the sanitizer's library.
+
+    `overlay` is an empty folder, for the module and this tree's Python files.
+    """
     installed = ROOT / "build" / preset / "installed" / "bilateral"
     modules = list(installed.glob("_core*.so"))
     if not modules:
         raise SystemExit(f"no module in {installed}: make fuzz builds it")
-    overlay = ROOT / "build" / preset / "python"
-    shutil.rmtree(overlay, ignore_errors=True)
     shutil.copytree(ROOT / "src" / "bilateral", overlay / "bilateral")
     shutil.copy(modules[0], overlay / "bilateral")
     compiler = os.environ.get("CXX", "g++")
@@ -50,7 +52,9 @@ def environment(preset: str) -> dict[str, str]:
 def main() -> int:
     """Run the command after `--`; return its exit code."""
     preset, _, *command = sys.argv[1:]
-    return subprocess.run(command, env=environment(preset), cwd=ROOT, check=False).returncode
+    with tempfile.TemporaryDirectory() as folder:  # of this run, since several may run at once
+        variables = environment(preset, Path(folder))
+        return subprocess.run(command, env=variables, cwd=ROOT, check=False).returncode
 
 
 if __name__ == "__main__":
