@@ -12,7 +12,7 @@ CPP := $(shell find core -name '*.hpp' -o -name '*.cpp')
 CLANG ?= $(shell for version in '' -21 -20 -19 -18 -17 -16 -15 -14; do \
                    command -v clang++$$version && break; done)
 
-.PHONY: help demo test test-slow test-all test-cuda test-pythons lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera bench-compat paper docs wheel sbom clean
+.PHONY: help demo test test-slow test-all fuzz fuzz-plain fuzz-convergence fuzz-faults test-cuda test-pythons lint lint-page studio-pictures format stubs core-test core-test-clang core-test-libcxx core-test-aarch64 core-test-mingw sanitize bench bench-cuda bench-cuda-cold catalogue bench-filters bench-supplement bench-depth bench-superres bench-colorization bench-torch bench-segmentation bench-cli bench-studio bench-cluster bench-scale bench-sparse bench-completion bench-planar bench-alignment bench-camera bench-compat paper docs wheel sbom clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -26,7 +26,24 @@ test: lint core-test $(VENV)/installed-test ## checks and fast tests, with a few
 test-slow: core-test-clang $(VENV)/installed-test ## the core with Clang, the slow tests, and all property tests with every example
 	$(PYTEST) -m "hypothesis or not ($(FAST))" --hypothesis-profile full
 
-test-all: test test-slow ## everything at full strength
+test-all: test test-slow ## everything at full strength, and two minutes of random calls with a new seed
+	$(BIN)/python -m fuzz --minutes 2
+
+MINUTES ?= 10
+# HARNESS=names: only these; SEED=number: begin there.
+FUZZ = -m fuzz $(HARNESS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(REPORT),--report $(REPORT))
+fuzz: $(VENV)/installed-test ## random calls under AddressSanitizer and UBSan (MINUTES=10 HARNESS=names SEED=number)
+	$(call sanitized_module,fuzz)
+	$(BIN)/python -m fuzz.sanitized fuzz -- $(CURDIR)/$(BIN)/python $(FUZZ)
+
+fuzz-plain: $(VENV)/installed-test ## random calls of the installed package, without a sanitizer
+	$(BIN)/python $(FUZZ)
+
+fuzz-faults: $(VENV)/installed-test ## every allocation of the core fails once (needs g++; Linux)
+	$(BIN)/python -m fuzz.faults
+
+fuzz-convergence: $(VENV)/installed-test ## what info.converged promises, over 20,000 random problems
+	$(BIN)/python -m fuzz.convergence_report
 
 # The oldest NumPy that pyproject.toml allows and that has a wheel for the Python, and the newest.
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
@@ -159,6 +176,11 @@ sbom: $(VENV)/bin/pip ## what a wheel needs, as a CycloneDX bill of materials, d
 
 clean:           ## remove everything that was made
 	rm -rf $(VENV) build dist demo-output benchmark-results docs/_build docs/_static/mathjax docs/api/generated docs/gallery node_modules
+
+define sanitized_module
+PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --preset $(1)
+PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --build --preset $(1)
+endef
 
 define core_tests
 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cmake --preset $(1) $(2)

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/inverse.hpp"
 #include "base/threads.hpp"
 #include "multigrid/hierarchy.hpp"
 #include "multigrid/model.hpp"
@@ -88,8 +89,7 @@ class Diagonals {
     T* inverse = inverse_[level].data();
     const std::size_t begin = slices.begin * slice_rows, end = slices.end * slice_rows;
     for (std::size_t i = begin; i < end; ++i) {
-      const T diagonal = lambda * degree[i] + weight[i];
-      inverse[i] = diagonal > T{0} ? T{1} / diagonal : T{0};
+      inverse[i] = inverse_or_zero(lambda * degree[i] + weight[i]);
     }
     if (level == 0) return;
     const T least = static_cast<T>(hierarchy_.weights.faint_epsilons) *

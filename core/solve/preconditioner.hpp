@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
+#include "base/inverse.hpp"
 #include "base/pack.hpp"
 #include "base/threads.hpp"
 #include "grid/laplacian.hpp"
@@ -52,7 +54,7 @@ class Preconditioner {
       A.diagonal(band, inverse_.data());
       if (depth_ > 0) lift_band<1>(grid_.levels[0], band, inverse_.data(), scale_[0].data());
       for (std::size_t i = grid_.band_vertex[band]; i < grid_.band_vertex[band + 1]; ++i)
-        inverse_[i] = inverse_[i] > T{0} ? T{1} / inverse_[i] : T{0};
+        inverse_[i] = inverse_or_zero(inverse_[i]);
     });
     worker.barrier.wait();
     for (std::size_t k = 1; k < depth_; ++k) {
@@ -65,9 +67,9 @@ class Preconditioner {
       const double weight = std::pow(2.0, -static_cast<double>(5 + k + 1));
       const Share share(bands(k), worker);
       for (std::size_t i = bands(k)[share.begin]; i < bands(k)[share.end]; ++i) {
-        const auto diagonal = static_cast<double>(scale_[k][i]);
-        scale_[k][i] =
-            static_cast<T>(diagonal > 0 ? weight * grid_.levels[k].size[i] / diagonal : 0);
+        const auto diagonal = static_cast<double>(scale_[k][i]), size = grid_.levels[k].size[i];
+        const bool inverts = diagonal >= size * std::numeric_limits<T>::min();
+        scale_[k][i] = static_cast<T>(inverts ? weight * size / diagonal : 0);
       }
     }
     worker.barrier.wait();

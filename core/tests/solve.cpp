@@ -70,6 +70,29 @@ void test_pyramid(Random& random) {
   }
 }
 
+// Weights of a robust loss may be denormal: their inverse may be infinite.
+template <class T>
+void test_denormal_weights(Random& random) {
+  const Image image(random, 40, 50, 3, 255);
+  const Grid grid = make_grid(image, 8, 2, 3);
+  Buffer<T> n(grid.vertices, T{1});
+  bistochastize(grid, n, {sizeof(T) == 4 ? 2e-6 : 1e-12, -0.98}, 1);
+  const T tiny = std::numeric_limits<T>::denorm_min() * 12;
+  std::vector<T> weight(grid.vertices), b(grid.vertices);
+  for (T& w : weight) w = below(random, 2) == 0 ? T{1} : tiny;
+  for (std::size_t v = 0; v < grid.vertices; ++v) b[v] = weight[v] * T{3};
+  for (const auto kind : {Preconditioning::jacobi, Preconditioning::pyramid}) {
+    std::vector<T> x(grid.vertices, T{1000});
+    PcgOptions options;
+    options.smoothness = 4;
+    options.max_iterations = 1;
+    const double scale = 1;
+    SystemSolver<T>(grid, n.data(), kind, 1)
+        .solve(weight.data(), b.data(), 1, &scale, x.data(), false, options);
+    CHECK(std::all_of(x.begin(), x.end(), [](T value) { return std::isfinite(value); }));
+  }
+}
+
 // Compares the splat with robust weights with a plain sum over all pixels.
 template <class T>
 void test_splat_robust(Random& random) {
@@ -209,6 +232,8 @@ void test_sums_without_memory(const LargeProblem& problem) {
 void test_solve(Random& random) {
   test_pyramid<float>(random);
   test_pyramid<double>(random);
+  test_denormal_weights<float>(random);
+  test_denormal_weights<double>(random);
   test_splat_robust<float>(random);
   test_splat_robust<double>(random);
   test_changed_target<float>(random);

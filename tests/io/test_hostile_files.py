@@ -111,6 +111,18 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
         io.read(tmp_path / "line\nbreak.png")
 
 
+def test_a_damaged_compression_gives_a_short_message() -> None:
+    # The type of the tag's number becomes text, and its count large.
+    data = bytearray(io.encode(np.zeros((4, 4), np.uint8), "x.tif"))
+    entry = data.index(b"\x03\x01\x03\x00")  # tag 259, compression: one uint16
+    data[entry + 4 : entry + 8] = (200).to_bytes(4, "little")
+    data[entry + 8 : entry + 12] = (8).to_bytes(4, "little")
+    data += bytes(1000)
+    with pytest.raises(io.FileError) as caught:
+        io.decode(bytes(data), Options())
+    assert len(str(caught.value)) < 300
+
+
 SAMPLES = files.samples()
 
 

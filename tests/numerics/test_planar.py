@@ -293,3 +293,18 @@ def test_threads_do_not_change_the_result() -> None:
     finally:
         bilateral.set_num_threads(threads)
     assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("seed", [0, 11, 90])
+def test_large_confidences_do_not_hide_the_ridge_of_float32(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    target = rng.random((7, 10)).astype(np.float32)
+    confidence = 1e5 * rng.random((7, 10)) * (rng.random((7, 10)) < 0.5)
+    grid = BilateralGrid(photo((7, 10)), 4)
+    confidence = confidence.astype(np.float32)
+    x, info = exact(grid, 0.05, slope_ridge=1e-3, tolerance=1e-3).solve(
+        target, confidence, return_info=True
+    )
+    precise = exact(grid, 0.05, slope_ridge=1e-3).solve(target.astype(np.float64), confidence)
+    assert info.converged
+    assert np.sqrt(np.mean((x - precise) ** 2)) <= 3e-3 * np.ptp(target)

@@ -1,5 +1,6 @@
 """The robust solver matches the oracle's Algorithm 3; properties of its rounds."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -401,3 +402,25 @@ def test_threads_do_not_change_the_result(keep_num_threads: None) -> None:
         results.append(BilateralSolver(grid).solve_robust(target.astype(np.float32)))
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("preconditioner", ["multigrid", "pyramid", "jacobi"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_that_almost_vanish_give_numbers(
+    seed: int, dtype: Any, preconditioner: str
+) -> None:
+    # The inverse of a denormal number may be infinite.
+    rng = np.random.default_rng(seed)
+    photo = rng.integers(0, 256, (12, 10, 3)).astype(np.uint8)
+    spread = 3000 if dtype == np.float32 else 9000
+    target = (20_000 + spread * rng.random((12, 10))).astype(dtype)
+    solver = BilateralSolver(
+        BilateralGrid(photo, 16), 16, max_iterations=1, preconditioner=preconditioner
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bilateral.ConvergenceWarning)
+        x = solver.solve_robust(target, loss=Welsch(1.0), iterations=2)
+    assert np.isfinite(x).all()
+    assert x.min() >= target.min()
+    assert x.max() <= target.max()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common import made as scenes
 from bilateral.backends import cpu
-from bilateral.tasks import refine_depth
+from bilateral.tasks import complete_depth, refine_depth
 from support.examples import examples
 
 Array = NDArray[Any]
@@ -239,6 +239,18 @@ def test_mistakes_are_named(mistake: str) -> None:
     usual = {"depth": np.full((4, 5), 3.0), "reference": np.zeros((4, 5, 3), np.uint8)}
     with pytest.raises(error, match=message):
         refine_depth(**(usual | arguments))
+
+
+@pytest.mark.parametrize("name", ["sigma_xy", "sigma_luma", "sigma_chroma"])
+@pytest.mark.parametrize("task", [refine_depth, complete_depth])
+def test_sizes_of_cells_are_checked_even_if_nothing_needs_a_grid(task: Any, name: str) -> None:
+    depth, photo = np.full((14, 23), 3, np.uint16), np.zeros((14, 23, 3), np.uint8)
+    for size, error in ((np.nan, ValueError), (0, ValueError), ("8", TypeError)):
+        with pytest.raises(error, match=f"{name}: expected a number above 0"):
+            task(depth, photo, **{name: size})
+    if name != "sigma_xy":
+        with pytest.raises(TypeError, match=f"{name}: expected a number above 0"):
+            task(depth, photo, **{name: None})
 
 
 def test_the_scale_is_in_the_maps_unit() -> None:

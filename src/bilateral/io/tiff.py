@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bilateral.io.errors import CannotHoldError, FileError
 from bilateral.io.limits import check_size
+from bilateral.io.messages import one_line
 from bilateral.io.options import Options
 from bilateral.io.orientation import TAG, upright
 from bilateral.io.tiff_tags import check_tags
@@ -110,7 +111,8 @@ def _check_page(page: "TiffPage", options: Options, limit: int) -> None:
     if page.dtype is None or page.dtype.kind not in "uif" or page.axes not in ("YX", "YXS", "SYX"):
         raise FileError("holds no picture of real numbers.")
     if page.compression not in COMPRESSIONS:
-        name = getattr(page.compression, "name", page.compression)
+        # A damaged file may hold any number of numbers here.
+        name = one_line(str(getattr(page.compression, "name", page.compression)), 60)
         raise FileError(f"is compressed by {name}, which is not supported. Save it with deflate.")
     check_size(page.shape, page.dtype, limit)
     check_size(page.chunks, page.dtype, limit)

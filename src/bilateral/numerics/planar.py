@@ -64,12 +64,17 @@ class PlaneSystem(NamedTuple):
 
 
 def observe(
-    grid: BilateralGrid, target: Array, confidence: Array | None, smoothness: float
+    grid: BilateralGrid,
+    target: Array,
+    confidence: Array | None,
+    smoothness: float,
+    slope_ridge: float = math.inf,
 ) -> PlaneSystem | None:
     """Splat a target and its confidence to planes; None if no pixel is known.
 
-    Numbers that exceed float32 turn a float32 problem into a float64 one. Numbers that exceed
-    float64 turn a float64 problem into one in other units.
+    Numbers that exceed float32 turn a float32 problem into a float64 one, as a ridge does that is
+    too small beside the confidences. Numbers that exceed float64 turn a float64 problem into one in
+    other units.
     """
     sums = cpu.splat_planes(planes_of(grid), target, confidence)
     validation.confidence_value(confidence, sums.invalid)
@@ -79,7 +84,10 @@ def observe(
     span = sums.high - sums.low
     scale = np.where(span > 0, span, np.where(size > 0, size, 1.0))
     unit, confidence_unit = np.ones(len(size)), 1.0
-    if not system.dtype_is_enough(
+    hidden = smoothness * slope_ridge * math.prod(grid.shape) < (
+        policy.FLOAT32_PLANE_RIDGE * sums.confidence
+    )
+    if (hidden and target.dtype == np.float32) or not system.dtype_is_enough(
         grid, target.dtype, size, sums.known, sums.confidence, smoothness
     ):
         if target.dtype == np.float32:

@@ -102,6 +102,10 @@ PLANE_ADJOINT_TOLERANCE = 1.0
 SMALL_RIDGE = 1e-5
 """Below this ridge, float32 does not resolve the planes of parts with little data."""
 
+FLOAT32_PLANE_RIDGE = 1e-7
+"""The same for smoothness times ridge per confidence: in float32, data that determine no slope hide
+smaller ones."""
+
 SWEEP_SMOOTHNESS = 8.0
 """Up to this smoothness per confidence, sweeps over the grid solve planes as well as multigrid."""
 

@@ -180,9 +180,10 @@ def complete(
     kind = validation.choice("kind", kind, KINDS)
     unknown = (*validation.number_list("invalid", invalid), 0.0)
     with_confidence = validation.flag("return_confidence", return_confidence)
-    for name, size in zip(("sigma_xy", "sigma_luma", "sigma_chroma"), cells, strict=True):
-        if size is not None:
-            validation.positive(name, size)
+    if cells[0] is not None:
+        validation.positive("sigma_xy", cells[0])
+    for name, size in (("sigma_luma", cells[1]), ("sigma_chroma", cells[2])):
+        validation.positive(name, size)
     validation.depth_not_swapped("complete_depth", "points", points, reference)
     guide = validation.reference(reference, reference_max)
     shape = guide.pixels.shape[:2]

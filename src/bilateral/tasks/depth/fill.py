@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,15 @@ class Cells(NamedTuple):
     xy: float | None = None
     luma: float = 8.0
     chroma: float = 8.0
+
+    @classmethod
+    def checked(cls, sigma_xy: float | None, sigma_luma: float, sigma_chroma: float) -> Self:
+        """Check the arguments of a task, also those of tasks that may need no grid."""
+        return cls(
+            None if sigma_xy is None else validation.positive("sigma_xy", sigma_xy),
+            validation.positive("sigma_luma", sigma_luma),
+            validation.positive("sigma_chroma", sigma_chroma),
+        )
 
     def grid(self, guide: validation.Reference, tuned: float = 8.0) -> BilateralGrid:
         """Build the grid of a photograph. `tuned` is the default cell at 0.35 megapixels."""

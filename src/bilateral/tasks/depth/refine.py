@@ -147,7 +147,7 @@ def refine_depth(
     if kind.zero_is_unknown:
         unknown = (*unknown, 0.0)
     unit = None if scale is None else validation.positive("scale", scale)
-    cells = Cells(sigma_xy, sigma_luma, sigma_chroma)
+    cells = Cells.checked(sigma_xy, sigma_luma, sigma_chroma)
     if validation.is_video(depth, reference):
         validation.options_of_video(preset, scale)
         frames = VideoInput(depth, reference, confidence, mask)

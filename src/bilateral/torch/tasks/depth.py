@@ -91,7 +91,7 @@ def refine_depth(
     if not on_device:
         return batch.result(list(batch.on_host(refine)))
     unknown = validation.number_list("invalid", invalid)
-    cells = Cells(sigma_xy, sigma_luma, sigma_chroma)
+    cells = Cells.checked(sigma_xy, sigma_luma, sigma_chroma)
     refined = []
     with operators.on_device_of(batch.maps), torch.no_grad():
         for i in range(len(batch.maps)):
