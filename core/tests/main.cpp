@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
       {"stereo", test_stereo}, {"defocus", test_defocus},     {"depth", test_depth},
       {"video", test_video},   {"points", test_points}};
   std::vector<std::string> names(argv + 1, argv + argc);
-  const bool baseline = std::erase(names, "baseline") > 0, avx2 = std::erase(names, "avx2") > 0;
+  [[maybe_unused]] const bool baseline = std::erase(names, "baseline") > 0;
+  [[maybe_unused]] const bool avx2 = std::erase(names, "avx2") > 0;
 #if defined(__x86_64__)
   if (baseline) detail::use_avx2 = false;
   if (baseline || avx2) detail::use_avx512 = false;
