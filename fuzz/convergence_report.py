@@ -8,7 +8,6 @@ import multiprocessing
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from fuzz.draw import Draw
@@ -41,7 +40,7 @@ def main() -> int:
     chunks = [range(i, min(i + CHUNK, end)) for i in range(given.seed, end, CHUNK)]
     by_kind: dict[str, list[tuple[int, bool, float]]] = defaultdict(list)
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
-        for rows in pool.imap_unordered(partial(measured), chunks):
+        for rows in pool.imap_unordered(measured, chunks):
             for seed, kind, converged, error in rows:
                 by_kind[kind].append((seed, converged, error))
     every = [row for rows in by_kind.values() for row in rows]

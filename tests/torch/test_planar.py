@@ -254,3 +254,19 @@ def test_a_target_without_data_is_refused() -> None:
     photo, target, confidence, _ = example()
     with pytest.raises(ValueError, match=r"target: .*confidence above 0"):
         bilateral.torch.solve(photo, target, 0 * confidence, **PLANAR)
+
+
+def test_large_confidences_do_not_hide_the_ridge_of_float32() -> None:
+    """Unclamped values of a float32 solve are those of float64, as without PyTorch."""
+    generator = torch.Generator().manual_seed(11)
+    target = torch.rand(1, 7, 10, generator=generator)
+    known = torch.rand(1, 7, 10, generator=generator) < 0.5
+    confidence = 1e5 * torch.rand(1, 7, 10, generator=generator) * known
+    image = torch.zeros(3, 7, 10)
+    image[:, :, 5:] = 0.5
+    options = PLANAR | {"clamp": False, "slope_ridge": 1e-3, "tolerance": 1e-4}
+    x = bilateral.torch.solve(image, target, confidence, smoothness=0.05, **options)
+    precise = bilateral.torch.solve(
+        image.double(), target.double(), confidence.double(), smoothness=0.05, **options
+    )
+    assert torch.sqrt(torch.mean((x - precise) ** 2)) <= 1e-3

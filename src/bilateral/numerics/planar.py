@@ -68,13 +68,13 @@ def observe(
     target: Array,
     confidence: Array | None,
     smoothness: float,
-    slope_ridge: float = math.inf,
+    slope_ridge: float | None,
 ) -> PlaneSystem | None:
     """Splat a target and its confidence to planes; None if no pixel is known.
 
-    Numbers that exceed float32 turn a float32 problem into a float64 one, as a ridge does that is
-    too small beside the confidences. Numbers that exceed float64 turn a float64 problem into one in
-    other units.
+    A float32 problem becomes a float64 one if numbers exceed float32, or if the ridge (None: chosen
+    by `slope_weights`) is too small beside the confidences. A float64 problem whose numbers exceed
+    float64 gets other units.
     """
     sums = cpu.splat_planes(planes_of(grid), target, confidence)
     validation.confidence_value(confidence, sums.invalid)
@@ -84,15 +84,15 @@ def observe(
     span = sums.high - sums.low
     scale = np.where(span > 0, span, np.where(size > 0, size, 1.0))
     unit, confidence_unit = np.ones(len(size)), 1.0
-    hidden = smoothness * slope_ridge * math.prod(grid.shape) < (
-        policy.FLOAT32_PLANE_RIDGE * sums.confidence
-    )
-    if (hidden and target.dtype == np.float32) or not system.dtype_is_enough(
+    ridge = policy.SLOPE_RIDGE if slope_ridge is None else slope_ridge
+    least_ridge = policy.FLOAT32_PLANE_RIDGE * sums.confidence / math.prod(grid.shape)
+    is_hidden = smoothness * ridge < least_ridge
+    if (is_hidden and target.dtype == np.float32) or not system.dtype_is_enough(
         grid, target.dtype, size, sums.known, sums.confidence, smoothness
     ):
         if target.dtype == np.float32:
             confidence = None if confidence is None else confidence.astype(np.float64)
-            return observe(grid, target.astype(np.float64), confidence, smoothness)
+            return observe(grid, target.astype(np.float64), confidence, smoothness, slope_ridge)
         unit = np.where(size > 0, size, 1.0)
         known = np.asarray(np.isfinite(target).all(axis=-1))
         if confidence is not None:
@@ -261,7 +261,8 @@ def solve_robust(
 
     Arguments as for `robust.solve`, with an earlier solution as the start.
     """
-    first = validation.some_data(observe(grid, target, confidence, smoothness))
+    ridge = options.slope_ridge
+    first = validation.some_data(observe(grid, target, confidence, smoothness, ridge))
     slopes = slope_weights(grid, target, confidence, first, options)
     solver = PlaneSolver(grid, slopes, options)
     movements: list[float] = []
@@ -303,7 +304,7 @@ def solve_robust(
     solution: Solution | None = None
     trusted = weights
     while True:
-        observed = observe(grid, target, weights, smoothness)
+        observed = observe(grid, target, weights, smoothness, ridge)
         if observed is None:  # every weight is 0
             break
         is_first = solution is None

@@ -68,7 +68,8 @@ class PlaneAdjoint:
         Arguments as for `bilateral.numerics.adjoint.Adjoint.solve`.
         """
         checked, weights = check_inputs(grid, target, confidence, options)
-        system = validation.some_data(planar.observe(grid, checked.values, weights, smoothness))
+        observed = planar.observe(grid, checked.values, weights, smoothness, options.slope_ridge)
+        system = validation.some_data(observed)
         slopes = planar.slope_weights(grid, checked.values, weights, system, options)
         adjoint = cls(grid, smoothness, options, system, slopes)
         solver = adjoint._solver
@@ -96,7 +97,8 @@ class PlaneAdjoint:
     ) -> PlaneAdjoint:
         """Rebuild the adjoint of a solve from its inputs and its content."""
         checked, weights = check_inputs(grid, target, confidence, options)
-        system = validation.some_data(planar.observe(grid, checked.values, weights, smoothness))
+        observed = planar.observe(grid, checked.values, weights, smoothness, options.slope_ridge)
+        system = validation.some_data(observed)
         ridge, penalty = float(np.int64(content).view(np.float64)), options.slope_smoothness
         if options.slope_ridge is None:  # the same factor multiplied both
             penalty *= ridge / policy.SLOPE_RIDGE

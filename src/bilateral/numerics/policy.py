@@ -103,8 +103,8 @@ SMALL_RIDGE = 1e-5
 """Below this ridge, float32 does not resolve the planes of parts with little data."""
 
 FLOAT32_PLANE_RIDGE = 1e-7
-"""The same for smoothness times ridge per confidence: in float32, data that determine no slope hide
-smaller ones."""
+"""Below this smoothness times ridge, relative to the mean confidence of the pixels, planes are
+solved in float64: float32 loses the ridge beside the data."""
 
 SWEEP_SMOOTHNESS = 8.0
 """Up to this smoothness per confidence, sweeps over the grid solve planes as well as multigrid."""

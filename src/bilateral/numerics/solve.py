@@ -14,7 +14,7 @@ from bilateral import losses, validation
 from bilateral.filters.domain_transform import domain_transform
 from bilateral.grid import BilateralGrid, reference_of
 from bilateral.info import SolveInfo
-from bilateral.numerics import lowrank, pcg, planar, policy, robust, smoothness_rule, system
+from bilateral.numerics import lowrank, pcg, planar, robust, smoothness_rule, system
 from bilateral.numerics.options import SolveOptions
 from bilateral.numerics.problem import Problem, check_inputs, set_up, start
 from bilateral.numerics.warm_start import WarmStart, fitted_planes, to_start, vertex_means
@@ -147,8 +147,7 @@ class Solve(NamedTuple):
         grid, options = self.grid, self.options
         earlier = self._earlier(checked)
         smoothness = self._smoothness(checked, confidence)
-        ridge = policy.SLOPE_RIDGE if options.slope_ridge is None else options.slope_ridge
-        observed = planar.observe(grid, checked.values, confidence, smoothness, ridge)
+        observed = planar.observe(grid, checked.values, confidence, smoothness, options.slope_ridge)
         problem = validation.some_data(observed)
         slopes = planar.slope_weights(grid, checked.values, confidence, problem, options)
         solver = planar.PlaneSolver(grid, slopes, options)

@@ -84,7 +84,7 @@ def estimate_planar(
     stacklevel: int,
 ) -> Array:
     """Estimate the variance of a planar solution at each pixel; infinite in parts without data."""
-    observed = planar.observe(grid, target, confidence, smoothness)
+    observed = planar.observe(grid, target, confidence, smoothness, options.slope_ridge)
     if observed is None:
         return np.full(grid.shape, np.inf)
     planes = planes_of(grid)
